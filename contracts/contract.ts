@@ -1,0 +1,99 @@
+// The vocabulary of the wire: an operation, a contract (a table of operations), and the types that flow from them into handlers.
+import { Type as t, type Static, type TSchema, type TString } from 'typebox'
+import type { FaultCode } from './faults.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type OperationKey = `${Method} /${string}`
+
+/** Who may call: a signed-in user, anybody, or the holder of a credential that a plugin's authenticator of that name checks. */
+export type Auth = 'user' | 'public' | (string & {})
+
+/** Which rate limit an operation draws from, and whom it counts. The figures are LIMITS_* settings. */
+export type Limit = { readonly name: string; readonly by: 'user' | 'address' }
+
+/** One row of the wire: everything that a client, a validator, a handler's type and the OpenAPI document need to know. */
+export type Operation = {
+  readonly summary: string
+  readonly description?: string
+  readonly auth?: Auth
+  readonly params?: Readonly<Record<string, TSchema>>
+  readonly query?: TSchema
+  readonly headers?: Readonly<Record<string, TSchema>>
+  readonly body?: TSchema
+  /** A body may be left out; the handler then sees undefined. */
+  readonly bodyOptional?: boolean
+  /** Bytes; 1 MiB unless said otherwise. */
+  readonly bodyMaxBytes?: number
+  /** A JSON schema, an event stream, raw bytes of a media type, or nothing (204). */
+  readonly reply: TSchema | 'sse' | 'none' | { readonly bytes: string }
+  readonly status?: number
+  readonly limit?: Limit
+  /** Faults beyond those that follow from the row itself (see `statusesOf`). */
+  readonly faults?: readonly FaultCode[]
+}
+export type Contract = Readonly<Record<OperationKey, Operation>>
+
+type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamNames<Rest> : never
+type Named<K> = K extends string ? ([ParamNames<K>] extends [never] ? { readonly params?: never } : { readonly params: Readonly<Record<ParamNames<K>, TSchema>> }) : never
+
+/** Declares a table of operations. A path's `{name}` without a schema in `params` does not compile. */
+export const contract = <const C extends { readonly [K in keyof C]: Operation & Named<K> }>(rows: C & Contract): C => rows
+
+/** An identifier of something that an organisation owns. Tenancy tests are generated from these marks. */
+export const ref = <const K extends string>(kind: K): TString => t.String({ format: 'uuid', 'x-ref': kind })
+
+/** The one shape of every list. `next_cursor` is absent on the last page. */
+export const page = <T extends TSchema>(item: T) => t.Object({ items: t.Array(item), next_cursor: t.Optional(t.String()) })
+
+/** The query of every list. */
+export const Paging = t.Object({
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: 200, default: 50, description: 'Items per page.' })),
+  cursor: t.Optional(t.String({ minLength: 1, maxLength: 1024, description: '`next_cursor` of the previous page.' })),
+})
+
+export const Timestamp = t.String({ format: 'date-time', description: 'ISO-8601, UTC.' })
+
+/** The signed-in party. Identity comes from the credential alone, never from a request field. */
+export type Caller = { readonly userId: string; readonly orgId: string; readonly role: string }
+
+/** Raw bytes of a reply or a download, with what the client needs to name them. */
+export type Bytes = { readonly stream: AsyncIterable<Uint8Array> | Uint8Array; readonly mime: string; readonly filename?: string }
+
+type Of<S> = S extends TSchema ? Static<S> : undefined
+type OfFields<F> = { [K in keyof F]: F[K] extends TSchema ? Static<F[K]> : never }
+type Field<O, K extends string> = O extends { readonly [P in K]: infer V } ? V : undefined
+
+/** What a handler receives from the wire, typed by its row. */
+export type Call<O> = {
+  caller: Field<O, 'auth'> extends undefined | 'user' ? Caller : Caller | undefined
+  params: Field<O, 'params'> extends infer P ? (P extends object ? OfFields<P> : {}) : {}
+  query: Of<Field<O, 'query'>>
+  headers: { readonly [name: string]: string | undefined }
+  body: O extends { readonly bodyOptional: true } ? Of<Field<O, 'body'>> | undefined : Of<Field<O, 'body'>>
+  /** The SSE cursor: `Last-Event-ID`, else `?after`, else 0. */
+  after: number
+  /** The peer's address, for limits and audit; never an identity. */
+  address: string
+  signal: AbortSignal
+}
+
+/** One event of a stream as it goes over the wire. */
+export type WireEvent = { readonly seq: number; readonly type: string; readonly data: unknown }
+
+/** What a handler answers, typed by its row. */
+export type Answer<O> =
+  Field<O, 'reply'> extends infer R
+    ? R extends 'sse' ? AsyncIterable<readonly WireEvent[]>
+    : R extends 'none' ? void
+    : R extends { readonly bytes: string } ? Bytes
+    : R extends TSchema ? Static<R> | Reply<Static<R>> : never
+    : never
+
+/** An answer with another status or with headers than the row's own. */
+export type Reply<T> = { readonly [replyMark]: true; readonly status: number | undefined; readonly headers: Readonly<Record<string, string>>; readonly value: T }
+const replyMark: unique symbol = Symbol.for('agent-platform.reply') as never
+export const reply = <T>(value: T, { status, headers = {} }: { status?: number; headers?: Record<string, string> }): Reply<T> => ({ [replyMark]: true, status, headers, value })
+export const isReply = (value: unknown): value is Reply<unknown> => typeof value === 'object' && value !== null && replyMark in value
+
+/** Every row of the contract, each handler typed by its row and by the deps that it asks for. */
+export type Routes<C, Deps> = { [K in keyof C]: (call: Deps & Call<C[K]>) => Answer<C[K]> | Promise<Answer<C[K]>> }

@@ -1,0 +1,60 @@
+// Every way in which the product says no: code → status → sentence. A code is never reused for another meaning.
+
+/** `{name}` in a sentence is filled from the values given to `fault`. */
+export const faults = {
+  MALFORMED_JSON: [400, 'body: not valid JSON ({why}).'],
+  MALFORMED_TEXT: [400, '{field}: not valid UTF-8.'],
+  TOO_DEEP: [400, 'body: nested deeper than {max} levels.'],
+  INVALID_FIELD: [400, '{field}: {why}.'],
+  MALFORMED_REQUEST: [400, 'The request is malformed: {why}.'],
+  CURSOR_INVALID: [400, '{field}: {why}.'],
+  CODE_INVALID: [400, 'code: the code is wrong or has expired. Register again to receive a new one.'],
+  UNAUTHENTICATED: [401, 'The access token is missing, expired or invalid. Exchange your API key at POST /auth/token, or sign in again.'],
+  KEY_INVALID: [401, 'The API key is unknown or revoked.'],
+  CREDENTIALS_INVALID: [401, 'The e-mail address or the password is wrong.'],
+  REFRESH_INVALID: [401, 'refresh_token: unknown, expired or already used. Sign in again.'],
+  INSUFFICIENT_CREDITS: [402, 'The balance of {available} credits does not cover the {needed} credits that this run may cost. The run did not start.'],
+  FORBIDDEN: [403, 'Not allowed: {why}.'],
+  ACCOUNT_SUSPENDED: [403, 'This account is suspended.'],
+  EMAIL_UNVERIFIED: [403, 'This e-mail address is not verified yet. Send the six-digit code to POST /auth/verify.'],
+  NOT_FOUND: [404, 'There is no such {what}.'],
+  ROUTE_NOT_FOUND: [404, 'There is no operation {method} {path}.'],
+  METHOD_NOT_ALLOWED: [405, '{method} is not offered at {path}.'],
+  CONFLICT: [409, 'Conflict: {why}.'],
+  DUPLICATE: [409, 'There is already one with the same {fields}.'],
+  STREAM_MOVED: [409, 'The stream {stream} stands at {head}, not at the expected {expect}.'],
+  IDEMPOTENCY_MISMATCH: [409, 'idempotency_key: this key was used with another request.'],
+  SESSION_BUSY: [409, 'The session has a run in progress.'],
+  QUEUE_FULL: [409, 'The queue of this session is full ({max} runs wait).'],
+  KEYS_EXHAUSTED: [409, 'There are already {max} active API keys. Revoke one first.'],
+  LEDGER_MISMATCH: [409, 'The ledger holds another amount under the key {key}.'],
+  RUN_ENDED: [409, 'The run has already ended.'],
+  BODY_TOO_LARGE: [413, 'body: larger than {max} bytes.'],
+  DOCUMENT_TOO_LARGE: [413, 'A document of {collection} is larger than {max} bytes.'],
+  UNSUPPORTED_MEDIA: [415, 'Content-Type: {why}.'],
+  RATE_LIMITED: [429, 'Too many requests ({limit}). Wait {seconds} s.'],
+  SHEDDING: [429, 'The server is at its capacity. Wait {seconds} s.'],
+  LOGIN_THROTTLED: [429, 'Too many failed sign-ins for this account. Wait {seconds} s.'],
+  INTERNAL: [500, 'An internal error occurred. Quote the request_id when you report it.'],
+  MODEL_FAILED: [502, 'The model provider failed: {why}.'],
+  STORAGE_FULL: [503, 'The storage is full. Nothing was written.'],
+  UNAVAILABLE: [503, '{what} is not available: {why}.'],
+  STOPPING: [503, 'The server is stopping. Retry.'],
+} as const satisfies Record<string, readonly [status: number, sentence: string]>
+
+export type FaultCode = keyof typeof faults
+type Values = Readonly<Record<string, string | number>>
+
+/** An error that was foreseen. Compare by `code`, never by `instanceof`: copies of this module may coexist across reloads. */
+export type Fault = Error & { readonly code: FaultCode; readonly status: number; readonly values: Values; readonly retryAfterMs?: number }
+
+/** Makes a fault. `retryAfterMs` becomes the Retry-After header. */
+export function fault(code: FaultCode, values: Values = {}, { cause, retryAfterMs }: { cause?: unknown; retryAfterMs?: number } = {}): Fault {
+  const [status, sentence] = faults[code]
+  const detail = sentence.replace(/\{(\w+)\}/g, (_, name: string) => String(values[name] ?? name))
+  const error = new Error(detail, cause === undefined ? undefined : { cause })
+  return Object.assign(error, { code, status, values, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
+}
+
+export const isFault = (error: unknown): error is Fault => error instanceof Error && 'code' in error && 'status' in error && (error as Fault).code in faults
+export const hasCode = (error: unknown, code: FaultCode): error is Fault => isFault(error) && error.code === code

@@ -1,0 +1,25 @@
+// How an adapter presents itself: the default export of adapters/<port>/<scheme>.ts.
+import type { Clock } from './clock.ts'
+
+export type Log = (level: 'debug' | 'info' | 'warn' | 'error', event: string, fields?: Readonly<Record<string, unknown>>) => void
+
+export type Opening = {
+  /** The setting's value, its scheme included. Secrets in it never reach a log or an error. */
+  readonly url: URL
+  /** Absolute; relative paths in the URL are resolved against the working directory. */
+  readonly dataDir: string
+  readonly clock: Clock
+  readonly log: Log
+  /** The engine of another port (unscoped), opened before this one; named in `needs`. */
+  engine<T>(name: string): T
+}
+export type Adapter<T = unknown> = {
+  readonly port: string
+  readonly scheme: string
+  /** Names of ports on which it rides. */
+  readonly needs?: readonly string[]
+  /** Query parameters of the URL: name → what it means and its default. An unknown one is refused. */
+  readonly options?: Readonly<Record<string, string>>
+  open(opening: Opening): Promise<T>
+}
+export const defineAdapter = <T>(adapter: Adapter<T>): Adapter<T> => adapter

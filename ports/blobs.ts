@@ -1,0 +1,22 @@
+// Bytes by content: the address of a blob is the SHA-256 of what it holds, in hex.
+import { port, type Lifecycle } from './token.ts'
+
+export type Blob = { readonly hash: string; readonly bytes: number }
+export type Blobs = {
+  /** Streams in; on disk when it resolves; the same content twice is stored once. BODY_TOO_LARGE past `bytesMax` leaves nothing behind; so does an abort. */
+  put(content: AsyncIterable<Uint8Array>, options?: { readonly bytesMax?: number; readonly signal?: AbortSignal }): Promise<Blob>
+  /** NOT_FOUND when absent. `start` and `end` are byte offsets, `end` exclusive; beyond the end reads nothing. */
+  get(hash: string, options?: { readonly start?: number; readonly end?: number; readonly signal?: AbortSignal }): AsyncIterable<Uint8Array>
+  stat(hash: string): Promise<Blob | undefined>
+  /** False when there was none. */
+  remove(hash: string): Promise<boolean>
+}
+export type BlobsEngine = Lifecycle & {
+  /** One organisation's blobs: another's hash is unknown here. */
+  within(orgId: string): Blobs
+}
+
+/** What a plugin sees: every blob lies within an organisation, so that a hash tells nothing about another's files. */
+export type ScopedBlobs = { tenant(scope: { readonly orgId: string }): Blobs }
+
+export const BlobStore = port<ScopedBlobs>('blobs')

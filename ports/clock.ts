@@ -1,0 +1,19 @@
+// Time, randomness and identifiers: everything that would make two runs of the same program differ.
+import { port } from './token.ts'
+
+export type Clock = {
+  /** Milliseconds since the epoch. */
+  now(): number
+  /** Milliseconds that never go back; comparable within one process only. */
+  monotonic(): number
+  /** Rejects with the signal's reason when it aborts. Never keeps the process alive. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** A UUID of version 7 (RFC 9562, section 5.7): later ids sort after earlier ones of the same process. */
+  id(): string
+  /** Cryptographically strong. */
+  randomBytes(count: number): Uint8Array
+  /** 0 <= x < 1, for jitter. */
+  random(): number
+}
+
+export const SystemClock = port<Clock>('clock')

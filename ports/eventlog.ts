@@ -1,0 +1,28 @@
+// Append-only streams of events with gapless sequence numbers, from 1.
+import { port, type Durable, type Json, type Lifecycle } from './token.ts'
+
+/** `hidden` events are the engine's own journal: they take a seq and are never shown on the wire. */
+export type NewEvent = { readonly type: string; readonly data: Json; readonly hidden?: true }
+export type LoggedEvent = NewEvent & { readonly seq: number }
+
+export type Eventlog = {
+  /** The last seq after the append. With `expect`, STREAM_MOVED unless the stream stands exactly there (values: `head`). All events or none. */
+  append(stream: string, events: readonly NewEvent[], options?: { readonly expect?: number }): Promise<number>
+  /** Events with seq > after, oldest first, at most `limit` (default 1000). Sees what is applied, on disk or not. */
+  read(stream: string, options?: { readonly after?: number; readonly limit?: number }): Promise<LoggedEvent[]>
+  /** `first`: the oldest seq that can still be read (1 unless trimmed); `last`: 0 for an unknown stream. */
+  bounds(stream: string): Promise<{ readonly first: number; readonly last: number }>
+  /** Batches of events with seq > after, each once, in order, and only when they are on disk; waits for more until `signal` aborts, then ends without an error.
+   *  The adapter reads back what a slow reader missed instead of buffering without bound. */
+  follow(stream: string, options: { readonly after?: number; readonly signal: AbortSignal }): AsyncIterable<readonly LoggedEvent[]>
+  /** Forgets events with seq <= through; seqs are never reused. */
+  trim(stream: string, through: number): Promise<void>
+  remove(stream: string): Promise<void>
+}
+
+export type EventlogEngine = Eventlog & Durable & Lifecycle & { readonly limits: { readonly appendBytesMax: number; readonly streamNameMax: number } }
+
+/** What a plugin sees: every stream lies within an organisation. */
+export type ScopedEventlog = Durable & { tenant(scope: { readonly orgId: string }): Eventlog }
+
+export const EventLog = port<ScopedEventlog>('eventlog')

@@ -1,0 +1,13 @@
+// How often somebody may do something.
+import { port, type Lifecycle } from './token.ts'
+
+/** `perSecond` sustained, `burst` at once. */
+export type Rate = { readonly perSecond: number; readonly burst: number }
+export type RateLimiter = Lifecycle & {
+  /** 0 when it is allowed and counted, else the milliseconds to wait; a refused try is not counted. */
+  take(name: string, subject: string, rate: Rate, cost?: number): Promise<number> | number
+  /** Forgets what was counted. */
+  reset(name: string, subject: string): Promise<void> | void
+}
+
+export const Limits = port<RateLimiter>('limits')

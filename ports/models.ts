@@ -1,0 +1,53 @@
+// Language models: a catalogue, and one call that streams.
+import { port, type Json, type Lifecycle } from './token.ts'
+
+export type Usage = { readonly inputTokens: number; readonly outputTokens: number }
+/** Credits per thousand tokens, and the least that a run costs. Whole credits are charged, rounded up. */
+export type Price = { readonly inputPer1k: number; readonly outputPer1k: number; readonly minimum: number }
+export type Model = {
+  /** The catalogue key on the wire. */
+  readonly key: string
+  readonly name: string
+  readonly description: string
+  readonly provider: string
+  readonly contextTokens: number
+  readonly outputTokensMax: number
+  readonly price: Price
+  readonly supports: { readonly tools: boolean; readonly reasoning: boolean; readonly prefill: boolean; readonly resume: boolean }
+  readonly isDefault: boolean
+}
+export type ToolSpec = { readonly name: string; readonly description: string; readonly parameters: Json }
+export type ToolCall = { readonly id: string; readonly name: string; readonly arguments: Json }
+export type Message =
+  | { readonly role: 'system' | 'user'; readonly content: string }
+  | { readonly role: 'assistant'; readonly content: string; readonly toolCalls?: readonly ToolCall[] }
+  | { readonly role: 'tool'; readonly callId: string; readonly content: string }
+export type Attachment = { readonly name: string; readonly text: string }
+
+export type ModelRequest = {
+  readonly model: string
+  readonly messages: readonly Message[]
+  /** Text of files that the user put beside the last message. */
+  readonly attachments?: readonly Attachment[]
+  readonly tools?: readonly ToolSpec[]
+  readonly reasoning?: boolean
+  /** Continue after this text of an interrupted answer; only where `supports.prefill`. */
+  readonly prefill?: string
+  readonly outputTokensMax?: number
+  readonly signal: AbortSignal
+}
+/** `usage` comes once, before `finish`; `finish` is last. An aborted call throws the signal's reason; a failing one MODEL_FAILED. */
+export type ModelDelta =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'reasoning'; readonly text: string }
+  | { readonly type: 'tool_call'; readonly call: ToolCall }
+  | { readonly type: 'usage'; readonly usage: Usage }
+  | { readonly type: 'finish'; readonly reason: 'stop' | 'tool_calls' | 'length' | 'filtered' }
+
+export type ModelProvider = Lifecycle & {
+  catalogue(): Promise<readonly Model[]>
+  /** INVALID_FIELD (`model`) for a key that is not in the catalogue. Deltas come as they arrive, one batch per read of the wire. */
+  stream(request: ModelRequest): AsyncIterable<readonly ModelDelta[]>
+}
+
+export const Models = port<ModelProvider>('models')

@@ -1,0 +1,38 @@
+// Work that is to be done later or elsewhere, at least once. It only wakes work: who may do it is decided by the work's own lease.
+import { port, type Json, type Lifecycle } from './token.ts'
+
+export type Job = {
+  readonly id: string
+  readonly name: string
+  readonly data: Json
+  /** 1 for the first try. */
+  readonly attempt: number
+  /** Aborts when the lease is lost or the worker closes. */
+  readonly signal: AbortSignal
+}
+export type JobOptions = {
+  /** Jobs of this name at a time in this process; default 4. */
+  readonly concurrency?: number
+  /** Another worker may take the job this long after the last heartbeat; the adapter beats by itself; default 30000. */
+  readonly leaseMs?: number
+  /** Tries in all; default 5. After the last one the job is kept as `failed`. */
+  readonly attemptsMax?: number
+  /** The first pause before another try; doubles each time, with jitter, up to an hour; default 1000. */
+  readonly backoffMs?: number
+}
+export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
+
+export type Queue = Lifecycle & {
+  /** Starts taking jobs of this name. The returned function stops taking them and resolves when those under way have ended. */
+  define(name: string, handler: (job: Job) => Promise<void>, options?: JobOptions): () => Promise<void>
+  /** The job's id. A second job with the same name and `dedupeKey`, while the first waits or runs, is not added: the first's id is answered. `runAt`: milliseconds since the epoch. */
+  enqueue(name: string, data: Json, options?: { readonly runAt?: number; readonly dedupeKey?: string }): Promise<string>
+  /** Repeats by a five-field cron expression in an IANA time zone. The same key again replaces; missed times fire once. INVALID_FIELD names `cron` or `timezone`. */
+  schedule(key: string, schedule: { readonly name: string; readonly data: Json; readonly cron: string; readonly timezone: string }): Promise<{ readonly nextAt: number }>
+  unschedule(key: string): Promise<boolean>
+  /** True when it had not started; a running job's signal aborts where it runs in this process. */
+  cancel(id: string): Promise<boolean>
+  state(id: string): Promise<JobState | undefined>
+}
+
+export const JobQueue = port<Queue>('queue')

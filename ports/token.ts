@@ -1,0 +1,20 @@
+// A token names something that the kernel can hand out.
+
+/** Compared by `id`, never by identity: copies and reloads must agree. `type` is never set; it carries the type. */
+export type Token<T = unknown, Kind extends string = string> = { readonly id: string; readonly kind: Kind; readonly version: string; readonly type?: T }
+
+/** A port: bound by configuration, one adapter per process. */
+export const port = <T>(name: string, version = '1.0.0'): Token<T, 'port'> => ({ id: `port:${name}`, kind: 'port', version })
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
+
+/** What every bound port offers beside its own methods. */
+export type Lifecycle = {
+  /** Refuses with UNAVAILABLE when the thing behind the port cannot serve. */
+  ping(): Promise<void>
+  /** Ends everything; later calls fail with UNAVAILABLE. Closing twice is allowed. */
+  close(): Promise<void>
+}
+
+/** Everything applied so far is on disk when `durable` resolves; at once when nothing is pending. */
+export type Durable = { durable(): Promise<void> }
