@@ -28,7 +28,6 @@ export const faults = {
   QUEUE_FULL: [409, 'The queue of this session is full ({max} runs wait).'],
   KEYS_EXHAUSTED: [409, 'There are already {max} active API keys. Revoke one first.'],
   LEDGER_MISMATCH: [409, 'The ledger holds another amount under the key {key}.'],
-  RUN_ENDED: [409, 'The run has already ended.'],
   BODY_TOO_LARGE: [413, 'body: larger than {max} bytes.'],
   DOCUMENT_TOO_LARGE: [413, 'A document of {collection} is larger than {max} bytes.'],
   UNSUPPORTED_MEDIA: [415, 'Content-Type: {why}.'],

@@ -1,8 +1,8 @@
 // How often somebody may do something.
 import { port, type Lifecycle } from './token.ts'
 
-/** `perSecond` sustained, `burst` at once. */
-export type Rate = { readonly perSecond: number; readonly burst: number }
+/** Either a bucket (`perSecond` sustained, `burst` at once), or a window: `count` within `perMs`, counted from the first of them. */
+export type Rate = { readonly perSecond: number; readonly burst: number } | { readonly count: number; readonly perMs: number }
 export type RateLimiter = Lifecycle & {
   /** 0 when it is allowed and counted, else the milliseconds to wait; a refused try is not counted. */
   take(name: string, subject: string, rate: Rate, cost?: number): Promise<number> | number

@@ -57,6 +57,8 @@ export type Store = {
 /** The adapter's own face: not scoped. Plugins receive `ScopedStorage`. */
 export type StorageEngine = Store & Durable & Lifecycle & {
   readonly limits: { readonly documentBytesMax: number }
+  /** True when no other process can have it open, so that what a dead process left may be taken over at once. */
+  readonly exclusive: boolean
   /** Creates or extends the collection and its indexes; the same again does nothing. */
   define(collection: Collection): Promise<void>
   /** A consistent copy into a file or folder while it runs; absent where the operator's own tools do it. */
@@ -65,6 +67,7 @@ export type StorageEngine = Store & Durable & Lifecycle & {
 
 /** What a plugin sees: no query without an organisation, or without a declared reason to go without. */
 export type ScopedStorage = Durable & {
+  readonly exclusive: boolean
   tenant(scope: { readonly orgId: string }): Store
   /** Across organisations, for look-ups before the caller is known and for sweeps. `why` stands in the plugin's `system` list. */
   system(why: string): Store

@@ -16,5 +16,6 @@ export type Lifecycle = {
   close(): Promise<void>
 }
 
-/** Everything applied so far is on disk when `durable` resolves; at once when nothing is pending. */
-export type Durable = { durable(): Promise<void> }
+/** `durable`: everything applied so far is on disk when it resolves, at once when nothing is pending; rejects with STORAGE_FULL or UNAVAILABLE when some of it was lost.
+ *  `epoch` changes whenever applied writes were lost: whoever remembers what was applied (a cached head, a folded run) compares it and reads again. Absent where applied means on disk. */
+export type Durable = { durable(): Promise<void>; epoch?(): number }

@@ -1,0 +1,78 @@
+// Server-Sent Events (WHATWG HTML, section 9.2): framing, back-pressure, heartbeats and the end of all streams at a stop.
+import type { ServerResponse } from 'node:http'
+import type { WireEvent } from '#contracts/contract.ts'
+
+/** A comment goes out this often, so that proxies keep a silent stream open. */
+const heartbeatSeconds = 15
+/** A reader that takes nothing for so long is dropped; its cursor serves it when it comes back. */
+const stalledMs = 30_000
+
+export const eventStreamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const
+
+export function createEventStreams() {
+  // Followers of one run share its event objects, so each event is serialised once for all of them.
+  const frames = new WeakMap<WireEvent, string>()
+  const frame = (event: WireEvent): string => {
+    let text = frames.get(event)
+    if (text === undefined) frames.set(event, (text = `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event.data)}\n\n`))
+    return text
+  }
+  // Streams are spread over as many buckets as there are seconds, so that 10,000 heartbeats never come at once.
+  const buckets = Array.from({ length: heartbeatSeconds }, () => new Set<ServerResponse>())
+  const ends = new Map<ServerResponse, AbortController>()
+  let tick = 0
+  const heart = setInterval(() => {
+    for (const response of buckets[tick++ % heartbeatSeconds]!) if (response.writableLength === 0) response.write(':\n\n')
+  }, 1000)
+  heart.unref()
+
+  const drained = (response: ServerResponse) => new Promise<void>(resolve => {
+    const give = setTimeout(() => response.destroy(), stalledMs)
+    const go = () => {
+      clearTimeout(give)
+      response.off('drain', go).off('close', go)
+      resolve()
+    }
+    response.on('drain', go).on('close', go)
+  })
+
+  return {
+    open: () => ends.size,
+    /** Writes until the events end, the client leaves, or everything stops. The head goes out with the first events when these are there already. */
+    async send(response: ServerResponse, events: AsyncIterable<readonly WireEvent[]>): Promise<void> {
+      const iterator = events[Symbol.asyncIterator](), bucket = buckets[ends.size % heartbeatSeconds]!, stop = new AbortController()
+      const gone = new Promise<{ done: true; value: undefined }>(resolve => {
+        const end = () => resolve({ done: true, value: undefined })
+        response.once('close', end)
+        stop.signal.addEventListener('abort', end, { once: true })
+      })
+      ends.set(response, stop)
+      bucket.add(response)
+      const early = setImmediate(() => {
+        if (!response.headersSent || response.writableLength === 0) response.flushHeaders()
+      })
+      try {
+        for (;;) {
+          const { done, value } = await Promise.race([iterator.next(), gone])
+          if (done || response.destroyed) break
+          if (!response.write(value.map(frame).join(''))) await drained(response)
+        }
+      } finally {
+        clearImmediate(early)
+        ends.delete(response)
+        bucket.delete(response)
+        response.end()
+        await iterator.return?.()
+      }
+    },
+    /** Ends every stream cleanly: clients resume from their cursors. */
+    endAll() {
+      for (const stop of ends.values()) stop.abort()
+    },
+    close() {
+      clearInterval(heart)
+      this.endAll()
+    },
+  }
+}
+export type EventStreams = ReturnType<typeof createEventStreams>

@@ -1,0 +1,43 @@
+// A request's body: bounded in bytes and in time, before anybody looks at it.
+import type { IncomingMessage } from 'node:http'
+import { fault } from '#contracts/faults.ts'
+
+/** How long a body may take before its rate is judged, in milliseconds. */
+const graceMs = 5000
+
+/** The bytes as they came, at most `bytesMax`. A body slower than `bytesPerSecondMin` after a grace is cut off. */
+export function readBody(request: IncomingMessage, { bytesMax, bytesPerSecondMin }: { bytesMax: number; bytesPerSecondMin: number }): Promise<Buffer> {
+  const encoding = request.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity') throw fault('UNSUPPORTED_MEDIA', { why: `a body in Content-Encoding ${encoding.slice(0, 40)} is not taken` })
+  const declared = Number(request.headers['content-length'])
+  if (declared > bytesMax) throw fault('BODY_TOO_LARGE', { max: bytesMax })
+  if (declared === 0 || (Number.isNaN(declared) && request.headers['transfer-encoding'] === undefined)) return Promise.resolve(Buffer.alloc(0))
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = []
+    let bytes = 0, judge: NodeJS.Timeout | undefined
+    const end = (error: Error | undefined) => {
+      clearInterval(judge)
+      request.off('data', take).off('end', finish).off('error', end).off('close', lost)
+      if (error) reject(error)
+      else resolve(parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes))
+    }
+    const take = (part: Buffer) => {
+      bytes += part.length
+      if (bytes > bytesMax) end(fault('BODY_TOO_LARGE', { max: bytesMax }))
+      else parts.push(part)
+    }
+    const finish = () => end(undefined)
+    const lost = () => end(fault('MALFORMED_REQUEST', { why: 'the body ended early' }))
+    request.on('data', take).on('end', finish).on('error', end).on('close', lost)
+    // Most bodies are whole in one packet; only a slow one needs a judge.
+    setImmediate(() => {
+      if (request.complete || request.destroyed) return
+      const started = performance.now()
+      judge = setInterval(() => {
+        const seconds = (performance.now() - started) / 1000
+        if (seconds * 1000 > graceMs && bytes / seconds < bytesPerSecondMin) end(fault('MALFORMED_REQUEST', { why: 'the body came too slowly' }))
+      }, 1000)
+      judge.unref()
+    })
+  })
+}

@@ -1,0 +1,80 @@
+import { Type as t, type Static } from 'typebox'
+import { contract, page, Paging, ref, Timestamp } from './contract.ts'
+
+export const messageCharsMax = 200_000
+
+export const RunStart = t.Object({
+  message: t.String({ minLength: 1, maxLength: messageCharsMax, description: 'The request to the agent.' }),
+  app_name: t.String({ default: 'main', pattern: '^[a-zA-Z0-9_-]{1,80}$', description: 'A catalogue key, or custom_<id>.' }),
+  session_id: t.Optional({ ...ref('session'), description: 'Continue this conversation; omit to open one.' }),
+  attachments: t.Optional(t.Array(ref('upload'), { maxItems: 50, description: 'Upload ids.' })),
+  kb_ids: t.Optional(t.Array(ref('kb'), { maxItems: 20, description: 'Knowledge bases that the agent may search.' })),
+  kb_enhance: t.Boolean({ default: false }),
+  plan: t.Boolean({ default: false, description: 'Write a plan first, then execute it.' }),
+  model: t.Optional(t.String({ minLength: 1, maxLength: 200, description: 'A key of GET /models; else the default.' })),
+  reasoning: t.Boolean({ default: false, description: 'Longer deliberation before answering.' }),
+  data_workspace_id: t.Optional(ref('workspace')),
+  client_tz: t.String({ default: 'UTC', maxLength: 64, description: 'IANA time zone; the agent reasons in this local time.' }),
+  idempotency_key: t.Optional(t.String({ minLength: 1, maxLength: 200, description: 'The same key answers the first run again. Also the Idempotency-Key header.' })),
+}, { additionalProperties: false })
+export type RunStart = Static<typeof RunStart>
+
+export const PlacedStatus = t.Union([t.Literal('running'), t.Literal('queued'), t.Literal('blocked')])
+export const RunStatus = t.Union([...PlacedStatus.anyOf, t.Literal('waiting'), t.Literal('done'), t.Literal('failed'), t.Literal('cancelled')])
+
+export const RunStarted = t.Object({
+  run_id: t.String({ format: 'uuid' }), session_id: t.String({ format: 'uuid' }),
+  cursor: t.Integer({ minimum: 0, description: 'Read the events after this seq.' }),
+  resumed: t.Boolean({ description: 'True when the idempotency key matched an earlier run.' }),
+  status: PlacedStatus,
+  queue_seq: t.Integer({ minimum: 0, description: 'Place in the session queue; 0 when not queued.' }),
+})
+export type RunStarted = Static<typeof RunStarted>
+
+const start = {
+  body: RunStart, reply: RunStarted, limit: { name: 'runs', by: 'user' },
+  headers: { 'idempotency-key': t.Optional(t.String({ maxLength: 200, description: 'Same as the field idempotency_key.' })) },
+  faults: ['INSUFFICIENT_CREDITS', 'NOT_FOUND', 'IDEMPOTENCY_MISMATCH', 'QUEUE_FULL', 'CONFLICT', 'FORBIDDEN', 'SHEDDING'],
+} as const
+
+export const runs = contract({
+  'POST /chat': { ...start, summary: 'Start a durable run', description: 'Answers at once. Read the run at GET /runs/{run_id}/events; a disconnect stops nothing.' },
+  'POST /tasks': { ...start, summary: 'Start a durable run in the background', description: 'The same as POST /chat, for callers that will not hold a stream.' },
+  'GET /runs/{run_id}/events': {
+    summary: 'Read and follow the events of a run', reply: 'sse', params: { run_id: ref('run') },
+    description: 'Server-Sent Events. `id` is the seq; reconnect with Last-Event-ID or ?after= and read exactly what follows. `done` or `error` comes last, once, and the stream ends.',
+    query: t.Object({ after: t.Optional(t.String({ maxLength: 20, description: 'The last seq that you have; Last-Event-ID beats it.' })) }),
+    headers: { 'last-event-id': t.Optional(t.String({ maxLength: 20, description: 'The last seq that you have.' })) },
+  },
+  'POST /runs/{run_id}/cancel': {
+    summary: 'Stop a run', params: { run_id: ref('run') }, reply: t.Object({ run_id: t.String({ format: 'uuid' }), status: RunStatus, cancelling: t.Boolean({ description: 'True while the run is being stopped; its stream then ends with done {status: cancelled}.' }) }),
+    description: 'Stops the work itself. A run that has ended is answered as it ended.',
+  },
+})
+
+export const Session = t.Object({
+  id: t.String({ format: 'uuid' }), title: t.String(), app_name: t.String(),
+  status: t.Union([t.Literal('idle'), t.Literal('running'), t.Literal('paused')]),
+  active_run_id: t.Union([t.String({ format: 'uuid' }), t.Null()]), queued: t.Integer({ minimum: 0 }),
+  created_at: Timestamp, updated_at: Timestamp,
+})
+export const RunSummary = t.Object({
+  run_id: t.String({ format: 'uuid' }), status: RunStatus, app_name: t.String(), model: t.String(), queue_seq: t.Integer({ minimum: 0 }),
+  created_at: Timestamp, ended_at: t.Union([Timestamp, t.Null()]), credits: t.Union([t.Integer(), t.Null()]),
+})
+const SessionEvent = t.Object({ run_id: t.String({ format: 'uuid' }), seq: t.Integer(), type: t.String(), data: t.Unknown() })
+export const Message = t.Object({
+  id: t.String({ format: 'uuid' }), run_id: t.String({ format: 'uuid' }), role: t.Union([t.Literal('user'), t.Literal('assistant')]),
+  content: t.String(), status: RunStatus, created_at: Timestamp,
+})
+
+const session = { params: { id: ref('session') } }
+export const sessions = contract({
+  'GET /sessions': { summary: 'List your conversations, the latest first', query: Paging, reply: page(Session) },
+  'GET /sessions/{id}': { ...session, summary: 'Read a conversation', description: 'With its latest runs, newest first, and the recent events of the newest run.', reply: t.Object({ ...Session.properties, runs: t.Array(RunSummary), events: t.Array(SessionEvent) }) },
+  'PATCH /sessions/{id}': { ...session, summary: 'Rename a conversation', body: t.Object({ title: t.String({ minLength: 1, maxLength: 200 }) }, { additionalProperties: false }), reply: Session },
+  'DELETE /sessions/{id}': { ...session, summary: 'Delete a conversation with its runs and their events', reply: 'none', faults: ['SESSION_BUSY'] },
+  'GET /sessions/{id}/messages': { ...session, summary: 'Read the history, the oldest first', query: Paging, reply: page(Message) },
+  'GET /sessions/{id}/queue': { ...session, summary: 'Read which runs wait', reply: t.Object({ paused: t.Boolean(), active_run_id: t.Union([t.String({ format: 'uuid' }), t.Null()]), items: t.Array(RunSummary) }) },
+  'POST /sessions/{id}/queue/resume': { ...session, summary: 'Resume a queue that a failure paused', reply: Session },
+})

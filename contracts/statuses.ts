@@ -1,0 +1,25 @@
+// Which faults an operation can answer: those that follow from its row, and those that it names. One rule for the document and the checks.
+import type { Operation } from './contract.ts'
+import { faults, type FaultCode } from './faults.ts'
+
+export const isSchema = (reply: Operation['reply']): reply is Exclude<Operation['reply'], string | { readonly bytes: string }> => typeof reply === 'object' && !('bytes' in reply)
+
+export function faultsOf(operation: Operation): readonly FaultCode[] {
+  const codes: FaultCode[] = ['INTERNAL', 'UNAVAILABLE', 'STORAGE_FULL', 'STOPPING']
+  if ((operation.auth ?? 'user') !== 'public') codes.push('UNAUTHENTICATED', 'ACCOUNT_SUSPENDED')
+  if (operation.params || operation.query || operation.headers || operation.body) codes.push('INVALID_FIELD')
+  if (operation.query) codes.push('MALFORMED_TEXT', 'CURSOR_INVALID')
+  if (operation.params) codes.push('NOT_FOUND', 'MALFORMED_REQUEST')
+  if (operation.body) codes.push('MALFORMED_JSON', 'MALFORMED_TEXT', 'MALFORMED_REQUEST', 'TOO_DEEP', 'BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA')
+  if (operation.limit) codes.push('RATE_LIMITED')
+  if (operation.reply === 'sse') codes.push('CURSOR_INVALID')
+  return [...new Set([...codes, ...(operation.faults ?? [])])]
+}
+
+/** Status → the codes that come with it, smallest status first. */
+export function statusesOf(operation: Operation): ReadonlyMap<number, readonly FaultCode[]> {
+  const codes = faultsOf(operation)
+  return new Map([...new Set(codes.map(code => faults[code][0]))].sort((a, b) => a - b).map(status => [status, codes.filter(code => faults[code][0] === status)]))
+}
+
+export const successOf = (operation: Operation): number => operation.status ?? (operation.reply === 'none' ? 204 : 200)

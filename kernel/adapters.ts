@@ -1,0 +1,74 @@
+// Binds each port to the adapter that its URL names, in the order in which they ride on each other.
+import { existsSync, mkdirSync, chmodSync, readdirSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { fault } from '#contracts/faults.ts'
+import type { Adapter, Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { Durable, Lifecycle } from '#ports/token.ts'
+import type { Settings } from './settings.ts'
+
+export type Engines = {
+  engine<T>(name: string): T
+  readonly entries: () => readonly (readonly [name: string, engine: Partial<Lifecycle & Durable>])[]
+  /** Everything applied so far, on every port, is on disk. Undefined when nothing is pending anywhere. */
+  durable(): Promise<unknown>
+  close(): Promise<void>
+}
+
+const home = new URL('../adapters/', import.meta.url)
+const schemesOf = (port: string) => readdirSync(new URL(`${port}/`, home)).filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts')).map(file => `${file.slice(0, -3)}:`)
+
+const settingOf = (port: string): keyof Settings => `${port.toUpperCase()}_URL` as keyof Settings
+const ports = ['clock', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'mail', 'models', 'limits', 'http'] as const
+export type PortName = (typeof ports)[number]
+
+/** INVALID_FIELD names the setting and says which schemes exist. */
+async function load(port: string, setting: string, value: string): Promise<{ adapter: Adapter; url: URL }> {
+  const refuse = (why: string) => fault('INVALID_FIELD', { field: setting, why })
+  if (!URL.canParse(value)) throw refuse(`is not a URL; it starts with one of ${schemesOf(port).join(' ')}`)
+  const url = new URL(value), scheme = url.protocol.slice(0, -1)
+  if (!/^[a-z][a-z0-9+]*$/.test(scheme) || !existsSync(new URL(`${port}/${scheme}.ts`, home))) throw refuse(`there is no adapter "${scheme}:"; there are ${schemesOf(port).join(' ')}`)
+  const { default: adapter } = (await import(new URL(`${port}/${scheme}.ts`, home).href)) as { default: Adapter }
+  for (const name of url.searchParams.keys()) {
+    const known = Object.keys(adapter.options ?? {})
+    if (!known.includes(name)) throw refuse(`${scheme}: has no option "${name}"; there are ${known.join(', ') || 'none'}`)
+  }
+  return { adapter, url }
+}
+
+/** DATA_DIR holds secrets and customers' data: nobody else on the machine may look in. */
+export function prepareDataDir(dataDir: string): string {
+  const path = resolve(dataDir)
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  chmodSync(path, 0o700)
+  return path
+}
+
+export async function bindAdapters({ settings, log, only = ports, given = {} }: { settings: Settings; log: Log; only?: readonly PortName[]; given?: Readonly<Record<string, unknown>> }): Promise<Engines> {
+  const dataDir = prepareDataDir(settings.DATA_DIR)
+  const bound = new Map<string, Partial<Lifecycle & Durable>>(Object.entries(given as Record<string, Lifecycle>))
+  const engine = <T>(name: string): T => {
+    if (!bound.has(name)) throw new Error(`The port ${name} is not bound.`)
+    return bound.get(name) as T
+  }
+  const close = async () => {
+    for (const [name, part] of [...bound].reverse()) await part.close?.().catch((error: unknown) => log('error', 'adapter.close', { port: name, error }))
+  }
+  const open = async (name: PortName) => {
+    if (bound.has(name)) return
+    const setting = settingOf(name)
+    const value = String(settings[setting] ?? settings.STORAGE_URL)
+    const { adapter, url } = await load(name, setting, value)
+    for (const need of adapter.needs ?? []) await open(need as PortName)
+    const clock = bound.get('clock') as Clock | undefined
+    bound.set(name, (await adapter.open({ url, dataDir, clock: clock as Clock, log, engine })) as Partial<Lifecycle & Durable>)
+  }
+  try {
+    for (const name of only) await open(name)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const syncing = [...bound.values()].filter(part => part.durable)
+  return { engine, close, entries: () => [...bound], durable: () => (syncing.length === 1 ? syncing[0]!.durable!() : Promise.all(syncing.map(part => part.durable!()))) }
+}

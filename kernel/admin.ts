@@ -1,0 +1,62 @@
+// The admin socket: commands run inside the living server, one JSON line each way. Who may open DATA_DIR may command.
+import { createHash } from 'node:crypto'
+import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { createConnection, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { TSchema } from 'typebox'
+import { isFault } from '#contracts/faults.ts'
+import { createValidator } from './validate.ts'
+
+export type RunnableCommand = { readonly summary: string; readonly options: TSchema; readonly run: (options: unknown) => Promise<unknown> }
+export type Commands = ReadonlyMap<string, RunnableCommand>
+type Answer = { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: string }
+/** Unix socket paths end at 107 bytes (unix(7)). */
+const socketPathMax = 100
+const lineMax = 1 << 20
+
+export function socketPath(dataDir: string): string {
+  const inside = join(resolve(dataDir), 'admin.sock')
+  return inside.length <= socketPathMax ? inside : join(tmpdir(), `agent-platform-${createHash('sha256').update(inside).digest('hex').slice(0, 16)}`, 'admin.sock')
+}
+
+/** Checks the options and runs; what was foreseen is told, what was not is told without its insides. */
+export async function runCommand(commands: Commands, name: string, options: unknown): Promise<Answer> {
+  try {
+    const command = commands.get(name)
+    if (!command) return { ok: false, error: `There is no command "${name}". There are: ${[...commands.keys()].sort().join(', ')}.` }
+    return { ok: true, result: await command.run(createValidator().check('options', command.options)(options)) }
+  } catch (error) {
+    return { ok: false, error: isFault(error) || error instanceof Error ? error.message : 'It failed.' }
+  }
+}
+
+export async function serveAdmin(dataDir: string, commands: () => Commands): Promise<() => Promise<void>> {
+  const path = socketPath(dataDir), open = new Set<Socket>()
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  rmSync(path, { force: true })
+  const server = createServer(socket => {
+    open.add(socket)
+    socket.on('close', () => open.delete(socket)).on('error', () => socket.destroy())
+    createInterface({ input: socket }).once('line', line => {
+      const { command, options } = line.length > lineMax ? {} : (JSON.parse(line) as { command?: string; options?: unknown })
+      void runCommand(commands(), command ?? '', options ?? {}).then(answer => socket.end(`${JSON.stringify(answer)}\n`))
+    })
+  })
+  await new Promise<void>((done, failed) => server.once('error', failed).listen(path, done))
+  chmodSync(path, 0o600)
+  return async () => {
+    for (const socket of open) socket.destroy()
+    await new Promise(done => server.close(done))
+    rmSync(path, { force: true })
+  }
+}
+
+/** Undefined when no server listens there. */
+export const askServer = (dataDir: string, command: string, options: unknown): Promise<Answer | undefined> => new Promise((done, failed) => {
+  const socket = createConnection(socketPath(dataDir))
+  socket.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error)))
+  socket.once('connect', () => socket.write(`${JSON.stringify({ command, options })}\n`))
+  createInterface({ input: socket }).once('line', line => done(JSON.parse(line) as Answer)).once('close', () => done({ ok: false, error: 'The server ended the connection without an answer.' }))
+})

@@ -1,0 +1,84 @@
+// One generation of one plugin: its container, its undo stack, and the count of calls that are inside it.
+import { asFunction, asValue, createContainer, type AwilixContainer } from 'awilix'
+import type { Caller } from '#contracts/contract.ts'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { Rate } from '#ports/limits.ts'
+import type { Token } from '#ports/token.ts'
+import type { Plugin } from './plugin.ts'
+
+type Cradle = Record<string, unknown>
+export type Instance = {
+  readonly plugin: Plugin
+  readonly generation: number
+  readonly rates: Readonly<Record<string, Rate>>
+  readonly cradle: Cradle
+  /** Items for points, made once. */
+  readonly items: readonly { readonly point: string; readonly item: unknown }[]
+  /** Runs `call` with the request's values beside the deps; counted, so that a drain can wait for it. */
+  within<T>(values: Readonly<Record<string, unknown>>, call: (deps: never) => T | Promise<T>): Promise<T>
+  service(name: string): unknown
+  /** Waits until no call is inside or `drainMs` passed, aborts with `handover`, undoes in reverse. */
+  retire(drainMs: number): Promise<void>
+}
+export type Parts = {
+  readonly plugin: Plugin
+  readonly generation: number
+  readonly config: object
+  readonly rates: Readonly<Record<string, Rate>>
+  readonly log: Log
+  readonly clock: Clock
+  /** What a token stands for, seen by this plugin. */
+  given(token: Token): unknown
+}
+export type RequestValues = { caller: Caller | undefined; params: unknown; query: unknown; headers: unknown; body: unknown; after: number; address: string; signal: AbortSignal }
+
+export async function createInstance({ plugin, generation, config, rates, log, clock, given }: Parts): Promise<Instance> {
+  const root: AwilixContainer<Cradle> = createContainer<Cradle>({ strict: true })
+  const stack = new AsyncDisposableStack(), abort = new AbortController()
+  let inside = 0, idle: (() => void) | undefined
+  root.register({
+    config: asValue(config), rates: asValue(rates), signal: asValue(abort.signal),
+    log: asValue((level: Parameters<Log>[0], event: string, fields?: object) => log(level, `${plugin.name}.${event}`, { ...fields })),
+    defer: asValue((undo: () => unknown) => stack.defer(async () => void (await undo()))),
+  })
+  for (const [name, token] of Object.entries(plugin.uses ?? {})) root.register(name, asValue(given(token)))
+  for (const [name, make] of Object.entries(plugin.services ?? {})) root.register(name, asFunction(make as (deps: Cradle) => unknown).singleton())
+
+  const leave = () => {
+    if (--inside === 0) idle?.()
+  }
+  const retire = async (drainMs: number) => {
+    if (inside > 0) {
+      const drained = new Promise<void>(done => { idle = done })
+      const enough = new AbortController()
+      await Promise.race([drained, clock.sleep(drainMs, enough.signal).catch(() => undefined)])
+      enough.abort()
+    }
+    abort.abort('handover')
+    await stack.disposeAsync()
+    await root.dispose()
+  }
+  try {
+    for (const name of Object.keys(plugin.services ?? {})) root.resolve(name)
+    const items = (plugin.contributes ?? []).map(({ point, make }) => ({ point, item: make(root.cradle as never) }))
+    await plugin.start?.(root.cradle as never)
+    return {
+      plugin, generation, rates, items, cradle: root.cradle, retire,
+      service: name => root.resolve(name),
+      async within(values, call) {
+        inside++
+        const scope = root.createScope()
+        try {
+          for (const name in values) scope.register(name, asValue(values[name]))
+          return await call(scope.cradle as never)
+        } finally {
+          leave()
+        }
+      },
+    }
+  } catch (error) {
+    await retire(0).catch((cause: unknown) => log('error', 'plugin.undo', { plugin: plugin.name, error: cause }))
+    throw error
+  }
+}

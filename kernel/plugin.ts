@@ -1,0 +1,102 @@
+// The whole vocabulary of a plugin: types and identity functions, nothing that acts.
+import type { Static, TSchema } from 'typebox'
+import type { Auth, Caller, Contract, Routes } from '#contracts/contract.ts'
+import type { Log } from '#ports/adapter.ts'
+import type { Rate } from '#ports/limits.ts'
+import type { JobOptions } from '#ports/queue.ts'
+import type { Collection, Doc } from '#ports/storage.ts'
+import type { Json, Token } from '#ports/token.ts'
+
+/** A service: provided by one plugin, arrives as itself; whoever uses it is rebuilt when its provider is. */
+export const service = <T>(name: string, version = '1.0.0'): Token<T, 'service'> => ({ id: `service:${name}`, kind: 'service', version })
+/** A point: many contributors; arrives as a function that answers today's list, so that nobody restarts when one comes or goes. */
+export const point = <T>(name: string, version = '1.0.0'): Token<T, 'point'> => ({ id: `point:${name}`, kind: 'point', version })
+
+type Given<T> = T extends { readonly kind: 'point'; readonly type?: infer V } ? () => readonly NonNullable<V>[] : T extends { readonly type?: infer V } ? NonNullable<V> : never
+export type Uses = Readonly<Record<string, Token>>
+export type Deps<U> = { [K in keyof U]: Given<U[K]> }
+
+/** What the kernel gives to everything that a plugin makes. */
+export type Own<Config> = {
+  config: Config
+  /** The plugin's rates, as the operator set them. */
+  rates: Readonly<Record<string, Rate>>
+  log: Log
+  /** Names the undo of what was just done; undone in reverse when this generation goes. */
+  defer(undo: () => unknown): void
+  /** Aborts when this generation goes, with reason `handover`. */
+  signal: AbortSignal
+}
+/** No dep and no service may take these names: a request's value would silently shadow it. */
+export const reservedNames = ['caller', 'params', 'query', 'headers', 'body', 'after', 'address', 'signal', 'config', 'rates', 'log', 'defer', 'data', 'attempt'] as const
+
+export type Contribution<D> = { readonly point: string; readonly make: (deps: D) => unknown }
+/** Adds an item to a point; `make` is called once a generation with the plugin's deps and services. */
+export const into = <T, D = unknown>(target: Token<T, 'point'>, make: (deps: D) => T): Contribution<D> => ({ point: target.id, make })
+
+export type JobCall = { data: Json; attempt: number; signal: AbortSignal }
+export type JobSpec<D> = { readonly run: (call: D & JobCall) => Promise<void>; readonly options?: JobOptions }
+export type Command<D> = { readonly summary: string; readonly options: TSchema; readonly run: (deps: D, options: never) => Promise<unknown> }
+/** A command line's options flow from their schema into `run`. */
+export const command = <O extends TSchema, D>(spec: { summary: string; options: O; run: (deps: D, options: Static<O>) => Promise<unknown> }): Command<D> => spec as unknown as Command<D>
+
+type AnyCollection = Omit<Collection, 'type'> & { readonly type?: unknown }
+
+export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoInfer<S>> = {
+  readonly name: string
+  readonly version: string
+  /** The kernel versions it was written for, as a semver range. */
+  readonly kernel: string
+  readonly contract?: C
+  /** `v1`: under /api/v1; `root`: at the host's root. */
+  readonly mount?: 'v1' | 'root'
+  readonly uses?: U
+  /** Each property is a setting: `<PLUGIN>_<PROPERTY>`, or the name in its `x-env`. */
+  readonly config?: K
+  /** Rates that its contract names, or that it takes itself; each is a LIMITS_* setting. */
+  readonly limits?: Readonly<Record<string, Rate>>
+  readonly collections?: readonly AnyCollection[]
+  /** Why it may look across organisations; each `store.system(why)` must be one of these. */
+  readonly system?: readonly string[]
+  readonly services?: { readonly [N in keyof S]: (deps: Deps<U> & Own<Static<K>> & NoInfer<S>) => S[N] }
+  readonly provides?: { readonly [N in keyof NoInfer<S>]?: Token<NoInfer<S>[N], 'service'> }
+  readonly jobs?: Readonly<Record<string, JobSpec<D>>>
+  readonly commands?: Readonly<Record<string, Command<D>>>
+  /** SSE event types → the schema of their data. */
+  readonly emits?: Readonly<Record<string, TSchema>>
+  readonly contributes?: readonly Contribution<D>[]
+  /** Refuses (throws) when the plugin cannot do its work. */
+  readonly health?: (deps: D) => Promise<void>
+  /** For timers, sockets and watchers only; each effect is followed by its `defer`. */
+  readonly start?: (deps: D) => Promise<void> | void
+} & ({} extends C ? { readonly routes?: {} } : { readonly routes: Routes<C, D> })
+
+/** A plugin as the kernel sees it: what the types above say, erased. */
+export type Plugin = {
+  readonly name: string
+  readonly version: string
+  readonly kernel: string
+  readonly contract?: Contract
+  readonly mount?: 'v1' | 'root'
+  readonly uses?: Uses
+  readonly config?: TSchema
+  readonly limits?: Readonly<Record<string, Rate>>
+  readonly collections?: readonly Collection<Doc>[]
+  readonly system?: readonly string[]
+  readonly services?: Readonly<Record<string, (deps: never) => unknown>>
+  readonly provides?: Readonly<Record<string, Token<unknown, 'service'>>>
+  readonly routes?: Readonly<Record<string, (call: never) => unknown>>
+  readonly jobs?: Readonly<Record<string, JobSpec<never>>>
+  readonly commands?: Readonly<Record<string, Command<never>>>
+  readonly emits?: Readonly<Record<string, TSchema>>
+  readonly contributes?: readonly Contribution<never>[]
+  readonly health?: (deps: never) => Promise<void>
+  readonly start?: (deps: never) => Promise<void> | void
+}
+
+/** A plugin is a value: what is only declared needs no unregistering. */
+export const definePlugin = <const C extends Contract = {}, const U extends Uses = {}, K extends TSchema = TSchema, S = {}>(spec: Spec<C, U, K, S>): Plugin => spec as unknown as Plugin
+
+/** Checks a credential of one kind (`auth` of a contract's row). Undefined: not valid. */
+export type Authenticator = { readonly kind: Auth; authenticate(headers: Readonly<Record<string, string | undefined>>): Caller | undefined | Promise<Caller | undefined> }
+export const Authenticators = point<Authenticator>('authenticators')

@@ -1,0 +1,92 @@
+// Every setting comes from the environment, twelve-factor style; this is the kernel's own list, and how a plugin's joins it.
+import { Type as t, type Static, type TSchema } from 'typebox'
+import { fault } from '#contracts/faults.ts'
+import type { Rate } from '#ports/limits.ts'
+import type { Plugin } from './plugin.ts'
+import { createValidator } from './validate.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+export type SettingHelp = { readonly name: string; readonly fallback: string; readonly about: string }
+
+const port = (about: string, fallback?: number) => t.Integer({ minimum: 0, maximum: 65535, description: about, ...(fallback === undefined ? {} : { default: fallback }) })
+
+/** URLs name adapters by their scheme: adapters/<port>/<scheme>.ts. */
+const KernelSettings = t.Object({
+  PORT: port('Where the API listens; 0 takes any free port.', 8080),
+  HOST: t.String({ default: '0.0.0.0', description: 'The address to bind.' }),
+  DATA_DIR: t.String({ default: './data', description: 'The folder of the embedded default: database, blobs, outbox, secrets, admin socket. Made with mode 0700.' }),
+  LOG_LEVEL: t.Union([t.Literal('debug'), t.Literal('info'), t.Literal('warn'), t.Literal('error')], { default: 'info', description: 'debug, info, warn or error.' }),
+  STORAGE_URL: t.String({ default: 'sqlite:', description: 'Documents. sqlite:<path> (default <DATA_DIR>/platform.db) or memory:.' }),
+  EVENTLOG_URL: t.Optional(t.String({ description: 'Event streams; follows STORAGE_URL.' })),
+  BILLING_URL: t.String({ default: 'ledger:', description: 'The credit ledger; ledger: keeps it in the storage.' }),
+  QUEUE_URL: t.String({ default: 'storage:', description: 'Background jobs; storage: keeps them in the storage.' }),
+  BLOBS_URL: t.String({ default: 'file:', description: 'Files. file:<path> (default <DATA_DIR>/blobs) or memory:.' }),
+  MODELS_URL: t.String({ default: 'offline:', description: 'Language models. offline: (no weights; answers from the material given) or scripted:?tokens=20&interval_ms=0.' }),
+  MAIL_URL: t.String({ default: 'outbox:', description: 'Letters. outbox:<path> (default <DATA_DIR>/outbox), smtp://user:password@host:port or memory:.' }),
+  LIMITS_URL: t.String({ default: 'memory:', description: 'Where rate limits are counted; memory: counts in this process.' }),
+  CLOCK_URL: t.String({ default: 'system:', description: 'Time. system: (manual: in tests).' }),
+  HTTP_URL: t.String({ default: 'restify:', description: 'The HTTP server.' }),
+  TLS_CERT: t.Optional(t.String({ description: 'A PEM file; with TLS_KEY the API speaks HTTPS (TLS 1.2 or newer).' })),
+  TLS_KEY: t.Optional(t.String({ description: 'A PEM file.' })),
+  TLS_REDIRECT_PORT: t.Optional(port('Where plain HTTP is redirected to HTTPS.')),
+  TRUST_PROXY: t.Integer({ default: 0, minimum: 0, maximum: 16, description: 'How many proxies stand in front; the client address is taken that many hops from the right of X-Forwarded-For.' }),
+  CORS_ORIGINS: t.String({ default: '', description: 'Origins that browsers may call from, separated by commas; * for any.' }),
+  HTTP_STREAMS_MAX: t.Integer({ default: 20000, minimum: 1, description: 'Open event streams in this process; more are answered 503.' }),
+  HTTP_BODY_BYTES_PER_SECOND_MIN: t.Integer({ default: 1024, minimum: 1, description: 'A body that arrives slower than this is cut off.' }),
+  DRAIN_MS: t.Integer({ default: 5000, minimum: 0, description: 'How long a stop or a reload waits for what is under way.' }),
+})
+export type Settings = Static<typeof KernelSettings>
+
+const text = (value: unknown) => (value === undefined ? '' : String(value))
+const propertiesOf = (schema: TSchema | undefined) => Object.entries((schema as { properties?: Record<string, TSchema & { description?: string; default?: unknown; 'x-env'?: string }> } | undefined)?.properties ?? {})
+const snake = (name: string) => name.replace(/[^a-zA-Z0-9]+/g, '_').toUpperCase()
+
+/** INVALID_FIELD names the setting. */
+export function readSettings(env: Environment): Settings {
+  const given = Object.fromEntries(propertiesOf(KernelSettings).flatMap(([name]) => (env[name] ? [[name, env[name]]] : [])))
+  const settings = createValidator().check('config', KernelSettings)(given) as Settings
+  if (Boolean(settings.TLS_CERT) !== Boolean(settings.TLS_KEY)) throw fault('INVALID_FIELD', { field: 'TLS_CERT', why: 'is needed together with TLS_KEY' })
+  return settings
+}
+
+const envName = (plugin: string, property: string, schema: { 'x-env'?: string }) => schema['x-env'] ?? `${snake(plugin)}_${snake(property)}`
+
+/** A plugin's config, from the settings that its schema names. */
+export function readConfig(plugin: Plugin, env: Environment): object {
+  const rows = propertiesOf(plugin.config)
+  const given = Object.fromEntries(rows.flatMap(([property, schema]) => {
+    const value = env[envName(plugin.name, property, schema)]
+    return value ? [[property, value]] : []
+  }))
+  return plugin.config ? (createValidator().check('config', plugin.config)(given) as object) : given
+}
+
+const windows = new Map([[1000, 'SECOND'], [60_000, 'MINUTE'], [3_600_000, 'HOUR']] as const)
+type RateSetting = { name: string; setting: string; part: 'perSecond' | 'burst' | 'count'; value: number }
+/** Each number of a rate is a setting: LIMITS_RUNS_PER_SECOND, LIMITS_RUNS_BURST, LIMITS_TOKEN_PER_MINUTE. */
+function ratesOf(plugin: Plugin): RateSetting[] {
+  return Object.entries(plugin.limits ?? {}).flatMap(([name, rate]): RateSetting[] => {
+    const stem = `LIMITS_${snake(name)}`
+    return 'count' in rate
+      ? [{ name, setting: `${stem}_PER_${windows.get(rate.perMs as 1000) ?? `${rate.perMs}_MS`}`, part: 'count', value: rate.count }]
+      : [{ name, setting: `${stem}_PER_SECOND`, part: 'perSecond', value: rate.perSecond }, { name, setting: `${stem}_BURST`, part: 'burst', value: rate.burst }]
+  })
+}
+
+export function readRates(plugin: Plugin, env: Environment): Record<string, Rate> {
+  const rates: Record<string, Record<string, number>> = Object.fromEntries(Object.entries(plugin.limits ?? {}).map(([name, rate]) => [name, { ...rate }]))
+  for (const { name, setting, part } of ratesOf(plugin)) {
+    if (!env[setting]) continue
+    const value = Number(env[setting])
+    if (!Number.isFinite(value) || value <= 0) throw fault('INVALID_FIELD', { field: setting, why: 'must be a number above 0' })
+    rates[name]![part] = value
+  }
+  return rates as Record<string, Rate>
+}
+
+/** Every setting that there is, for `--help`. */
+export const helpOf = (plugins: readonly Plugin[]): SettingHelp[] => [
+  ...propertiesOf(KernelSettings).map(([name, schema]) => ({ name, fallback: text(schema.default), about: schema.description ?? '' })),
+  ...plugins.flatMap(plugin => propertiesOf(plugin.config).map(([property, schema]) => ({ name: envName(plugin.name, property, schema), fallback: text(schema.default), about: schema.description ?? '' }))),
+  ...plugins.flatMap(plugin => ratesOf(plugin).map(({ name, setting, value }) => ({ name: setting, fallback: text(value), about: `Rate limit "${name}" of the ${plugin.name} plugin.` }))),
+]

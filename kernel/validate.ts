@@ -1,0 +1,48 @@
+// Ajv compiled once per generation of the routes: a shared one would keep every schema that it ever saw.
+import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import type { TSchema } from 'typebox'
+import { fault } from '#contracts/faults.ts'
+
+export type Check = (value: unknown) => unknown
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+const email = /^[^\s@"(),:;<>[\\\]]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$/
+const isTimestamp = (text: string) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text))
+
+/** The name of the field as a client would write it: `body.attachments.0`, `query.limit`. */
+function fieldOf(where: string, error: ErrorObject): string {
+  const path = error.instancePath.split('/').slice(1).map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  if (error.keyword === 'required') path.push(String(error.params['missingProperty']))
+  if (error.keyword === 'additionalProperties') path.push(String(error.params['additionalProperty']))
+  return (where === 'body' && path.length > 0 ? path : [where, ...path]).join('.').slice(0, 200)
+}
+function whyOf(error: ErrorObject): string {
+  if (error.keyword === 'required') return 'is required'
+  if (error.keyword === 'additionalProperties') return 'is not a known field'
+  if (error.keyword === 'format') return `is not a valid ${String(error.params['format'])}`
+  if (error.keyword === 'enum') return `must be one of ${(error.params['allowedValues'] as unknown[]).join(', ')}`
+  return error.message ?? 'is not valid'
+}
+
+/** `check(where, schema)` answers a function that returns the checked value or throws INVALID_FIELD naming the field. */
+export function createValidator() {
+  const options = { strict: true, strictTypes: false, useDefaults: true, allErrors: false, validateFormats: true } as const
+  const exact = new Ajv2020(options)
+  const coercing = new Ajv2020({ ...options, coerceTypes: true })
+  for (const ajv of [exact, coercing]) {
+    ajv.addVocabulary(['x-ref', 'x-env', 'x-secret', 'example'])
+    ajv.addFormat('uuid', uuid).addFormat('email', { validate: (text: string) => text.length <= 254 && email.test(text) }).addFormat('date-time', { validate: isTimestamp })
+  }
+  return {
+    /** Query, path and header values arrive as text, so only there are types coerced. */
+    check(where: 'body' | 'query' | 'path' | 'headers' | 'config' | 'options' | 'reply', schema: TSchema): Check {
+      const valid = (where === 'body' || where === 'reply' ? exact : coercing).compile(schema)
+      return value => {
+        if (valid(value)) return value
+        const error = valid.errors![0]!
+        throw fault('INVALID_FIELD', { field: fieldOf(where, error), why: whyOf(error) })
+      }
+    },
+  }
+}
+export type Validator = ReturnType<typeof createValidator>

@@ -1,0 +1,47 @@
+import { events } from '#contracts/events.ts'
+import { runs as runRows, sessions as sessionRows } from '#contracts/runs.ts'
+import { definePlugin, Host, into, type Introspection } from '#kernel'
+import { Billing } from '#ports/billing.ts'
+import { SystemClock, type Clock } from '#ports/clock.ts'
+import { EventLog } from '#ports/eventlog.ts'
+import { Models } from '#ports/models.ts'
+import { Storage } from '#ports/storage.ts'
+import { Agents, builtIn } from './agents.ts'
+import { Runs, Sessions } from './collections.ts'
+import { RunsConfig } from './config.ts'
+import { createDriver } from './drive.ts'
+import { createRuns } from './runs.ts'
+import { createSessions } from './sessions.ts'
+import { createAdmit } from './steps/admit.ts'
+import { createSweep, sweepReason } from './sweep.ts'
+import { keepTime } from './time.ts'
+
+export default definePlugin({
+  name: 'runs', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
+  contract: { ...runRows, ...sessionRows },
+  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, clock: SystemClock, host: Host, agents: Agents },
+  config: RunsConfig,
+  limits: { runs: { perSecond: 20, burst: 40 } },
+  collections: [Runs, Sessions],
+  system: [sweepReason],
+  emits: events,
+  services: {
+    owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
+    admission: createAdmit, driver: createDriver, sweep: createSweep, runs: createRuns, sessions: createSessions,
+  },
+  routes: {
+    'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key']),
+    'POST /tasks': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key']),
+    'GET /runs/{run_id}/events': ({ runs, caller, params, after, signal }) => runs.follow(caller, params.run_id, after, signal),
+    'POST /runs/{run_id}/cancel': ({ runs, caller, params }) => runs.cancel(caller, params.run_id),
+    'GET /sessions': ({ sessions, caller, query }) => sessions.list(caller, query),
+    'GET /sessions/{id}': ({ sessions, caller, params }) => sessions.read(caller, params.id),
+    'PATCH /sessions/{id}': ({ sessions, caller, params, body }) => sessions.rename(caller, params.id, body.title),
+    'DELETE /sessions/{id}': ({ sessions, caller, params }) => sessions.remove(caller, params.id),
+    'GET /sessions/{id}/messages': ({ sessions, caller, params, query }) => sessions.messages(caller, params.id, query),
+    'GET /sessions/{id}/queue': ({ sessions, caller, params }) => sessions.queue(caller, params.id),
+    'POST /sessions/{id}/queue/resume': ({ sessions, caller, params }) => sessions.resumeQueue(caller, params.id),
+  },
+  contributes: builtIn.map(agent => into(Agents, () => agent)),
+  start: keepTime,
+})

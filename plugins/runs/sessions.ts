@@ -1,0 +1,95 @@
+// Conversations: the list, one of them, its history, its name, its end.
+import type { Static } from 'typebox'
+import type { Message, RunSummary, Session as SessionReply } from '#contracts/runs.ts'
+import { fault, type Caller } from '#kernel'
+import type { Clock } from '#ports/clock.ts'
+import type { ScopedEventlog } from '#ports/eventlog.ts'
+import type { ScopedStorage } from '#ports/storage.ts'
+import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
+import type { RunService } from './runs.ts'
+import { unpause } from './steps/place.ts'
+
+type Paging = { limit?: number; cursor?: string }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService }
+/** In GET /sessions/{id}: the latest runs, and the last events of the newest. */
+const recentRuns = 20, recentEvents = 200
+
+const iso = (at: number) => new Date(at).toISOString()
+const sessionReply = (session: Session): Static<typeof SessionReply> => ({
+  id: session.id, title: session.title, app_name: session.appName, status: session.active ? 'running' : session.paused ? 'paused' : 'idle',
+  active_run_id: session.active ?? null, queued: session.queued, created_at: iso(session.createdAt), updated_at: iso(session.updatedAt),
+})
+const runSummary = (run: Run): Static<typeof RunSummary> => ({
+  run_id: run.id, status: run.status, app_name: run.request.app_name, model: run.model, queue_seq: run.queueSeq ?? 0,
+  created_at: iso(run.createdAt), ended_at: run.endedAt === undefined ? null : iso(run.endedAt), credits: run.credits ?? null,
+})
+const messagesOf = (run: Run): Static<typeof Message>[] => [
+  { id: run.messageId, run_id: run.id, role: 'user', content: run.request.message, status: run.status, created_at: iso(run.createdAt) },
+  ...(run.phase === 'closed' ? [{ id: run.answerId, run_id: run.id, role: 'assistant' as const, content: run.answer ?? '', status: run.status, created_at: iso(run.endedAt ?? run.createdAt) }] : []),
+]
+const paged = ({ limit = 50, cursor }: Paging) => ({ limit, ...(cursor === undefined ? {} : { after: cursor }) })
+const cursorOf = (next: string | undefined) => (next === undefined ? {} : { next_cursor: next })
+
+export function createSessions({ store, eventlog, clock, runs }: Deps) {
+  const find = async (caller: Caller, id: string): Promise<Session> => {
+    const session = await store.tenant(caller).get(Sessions, id)
+    if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
+    return session
+  }
+  const runsOf = async (caller: Caller, ids: readonly string[]): Promise<Run[]> => {
+    const own = store.tenant(caller)
+    return (await Promise.all(ids.map(id => own.get(Runs, id)))).filter(run => run !== undefined)
+  }
+  return {
+    async list(caller: Caller, paging: Paging) {
+      const { items, next } = await store.tenant(caller).find(Sessions, { where: { userId: caller.userId, deleting: { exists: false } }, orderBy: ['updatedAt', 'desc'], ...paged(paging) })
+      return { items: items.map(sessionReply), ...cursorOf(next) }
+    },
+    async read(caller: Caller, id: string) {
+      const session = await find(caller, id), log = eventlog.tenant(caller)
+      const { items } = await store.tenant(caller).find(Runs, { where: { sessionId: id }, orderBy: ['id', 'desc'], limit: recentRuns })
+      const newest = items[0], stream = newest && streamOf(newest.id)
+      const tail = stream ? await log.read(stream, { after: Math.max(0, (await log.bounds(stream)).last - recentEvents), limit: recentEvents }) : []
+      const events = tail.filter(({ hidden }) => !hidden).map(({ seq, type, data }) => ({ run_id: newest!.id, seq, type, data }))
+      return { ...sessionReply(session), runs: items.map(runSummary), events }
+    },
+    async rename(caller: Caller, id: string, title: string) {
+      await find(caller, id)
+      const session = await store.tenant(caller).update(Sessions, id, { set: { title, updatedAt: clock.now() } }, { if: { deleting: { exists: false } } })
+      if (!session) throw fault('NOT_FOUND', { what: 'session' })
+      return sessionReply(session)
+    },
+    /** First nothing can join any more, then the runs go, last the session: a crash in between is repeated by asking again. */
+    async remove(caller: Caller, id: string): Promise<void> {
+      const session = await store.tenant(caller).get(Sessions, id), own = store.tenant(caller)
+      if (!session || session.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'session' })
+      if (!(await own.update(Sessions, id, { set: { deleting: true } }, { if: { active: { exists: false }, queued: 0 } }))) throw fault('SESSION_BUSY')
+      for (;;) {
+        const { items } = await own.find(Runs, { where: { sessionId: id }, limit: 200 })
+        if (items.length === 0) break
+        for (const run of items) {
+          await eventlog.tenant(caller).remove(streamOf(run.id))
+          await own.remove(Runs, run.id)
+        }
+      }
+      await own.remove(Sessions, id)
+    },
+    /** A page of `limit` messages is half as many runs: each has a request and an answer. */
+    async messages(caller: Caller, id: string, { limit = 50, cursor }: Paging) {
+      await find(caller, id)
+      const { items, next } = await store.tenant(caller).find(Runs, { where: { sessionId: id }, ...paged({ limit: Math.ceil(limit / 2), ...(cursor === undefined ? {} : { cursor }) }) })
+      return { items: items.flatMap(messagesOf), ...cursorOf(next) }
+    },
+    async queue(caller: Caller, id: string) {
+      const session = await find(caller, id)
+      const waiting = await runsOf(caller, session.queue)
+      return { paused: session.paused, active_run_id: session.active ?? null, items: waiting.map((run, i) => ({ ...runSummary(run), queue_seq: i + 1 })) }
+    },
+    async resumeQueue(caller: Caller, id: string) {
+      await find(caller, id)
+      await runs.resumeQueue(caller, id, now => unpause(store.tenant(caller), id, now))
+      return sessionReply(await find(caller, id))
+    },
+  }
+}
+export type SessionService = ReturnType<typeof createSessions>

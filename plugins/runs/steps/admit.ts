@@ -1,0 +1,123 @@
+// Admission, in an order in which each crash point is safe: the claim is the run, then the hold, then the place in the session.
+import { createHash } from 'node:crypto'
+import type { RunStart } from '#contracts/runs.ts'
+import { fault, hasCode, type Caller } from '#kernel'
+import type { Ledger } from '#ports/billing.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { ModelProvider } from '#ports/models.ts'
+import type { ScopedStorage, Store } from '#ports/storage.ts'
+import type { Agent } from '../agents.ts'
+import { Runs, Sessions, type Run } from '../collections.ts'
+import type { RunsConfig } from '../config.ts'
+import { contextOf } from '../context.ts'
+import { holdFor } from '../price.ts'
+import { place, type Placed } from './place.ts'
+
+/** `mine`: this call made the placement, so it begins the run. */
+export type Admission = { readonly run: Run; readonly placed: Placed; readonly resumed: boolean; readonly mine: boolean }
+type Deps = {
+  store: ScopedStorage
+  billing: Ledger
+  clock: Clock
+  owner: string
+  config: RunsConfig
+  models: ModelProvider
+  agents: () => readonly Agent[]
+}
+
+const fingerprintOf = (request: RunStart) => createHash('sha256').update(JSON.stringify(request, Object.keys(request).sort())).digest('base64url')
+
+/** Refuses ids of things that are not there. Files, knowledge bases and workspaces are looked up by the plugins that own them. */
+function requireKnown(request: RunStart): void {
+  if (request.attachments?.length) throw fault('NOT_FOUND', { what: 'upload (attachments.0)' })
+  if (request.kb_ids?.length) throw fault('NOT_FOUND', { what: 'knowledge base (kb_ids.0)' })
+  if (request.data_workspace_id) throw fault('NOT_FOUND', { what: 'data workspace (data_workspace_id)' })
+  if (request.plan) throw fault('INVALID_FIELD', { field: 'plan', why: 'plan mode is not offered by this server' })
+  if (!isTimeZone(request.client_tz)) throw fault('INVALID_FIELD', { field: 'client_tz', why: 'is not an IANA time zone' })
+}
+const isTimeZone = (name: string) => {
+  if (name === 'UTC') return true
+  try {
+    return Boolean(new Intl.DateTimeFormat('en', { timeZone: name }))
+  } catch {
+    return false
+  }
+}
+
+export function createAdmit({ store, billing, clock, owner, config, models, agents }: Deps) {
+  /** Everything that can be refused without writing. */
+  const prepare = async (caller: Caller, request: RunStart, own: Store): Promise<Run> => {
+    requireKnown(request)
+    const model = (await models.catalogue()).find(({ key, isDefault }) => (request.model === undefined ? isDefault : key === request.model))
+    if (!model) throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
+    if (!agents().some(({ key }) => key === request.app_name)) throw fault('INVALID_FIELD', { field: 'app_name', why: 'there is no such agent' })
+    if (request.session_id) {
+      const session = await own.get(Sessions, request.session_id)
+      if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
+    }
+    const id = clock.id(), createdAt = clock.now()
+    const draft = { id, sessionId: request.session_id ?? clock.id(), opensSession: !request.session_id, request, createdAt }
+    return {
+      ...draft, orgId: caller.orgId, userId: caller.userId, phase: 'admitting', status: 'running', epoch: 0, beat: 0,
+      fingerprint: fingerprintOf(request), ...(request.idempotency_key === undefined ? {} : { idempotencyKey: request.idempotency_key }),
+      messageId: clock.id(), answerId: clock.id(), model: model.key, price: model.price, hold: holdFor(model, await contextOf(own, draft)),
+    }
+  }
+
+  /** The earlier run under this key, if its request was the same. */
+  const earlier = async (caller: Caller, run: Run, own: Store): Promise<Run | undefined> => {
+    const { items: [found] } = await own.find(Runs, { where: { userId: caller.userId, idempotencyKey: run.idempotencyKey! }, limit: 1 })
+    if (found && found.fingerprint !== run.fingerprint) throw fault('IDEMPOTENCY_MISMATCH')
+    return found
+  }
+
+  /** Continues an admission from wherever it stands; every step may be repeated. */
+  const proceed = async (run: Run, own: Store, resumed: boolean): Promise<Admission> => {
+    if (run.phase !== 'admitting') return { run, resumed, mine: false, placed: { status: run.placedAs ?? 'running', queueSeq: run.queueSeq ?? 0 } }
+    try {
+      await billing.hold(run.orgId, { of: run.id, amount: run.hold })
+    } catch (error) {
+      // The key is freed: nothing started, and the same request may come again when there are credits.
+      if (hasCode(error, 'INSUFFICIENT_CREDITS')) await own.remove(Runs, run.id, { if: { phase: 'admitting' } })
+      throw error
+    }
+    let placed: Placed
+    try {
+      placed = await place(own, run, { queueMax: config.queue_max, now: clock.now() })
+    } catch (error) {
+      if (await own.remove(Runs, run.id, { if: { phase: 'admitting' } })) await billing.release(run.orgId, { of: run.id, reason: 'not placed' })
+      throw error
+    }
+    const starts = placed.status === 'running'
+    const updated = await own.update(Runs, run.id, {
+      set: { phase: 'placed', status: placed.status, placedAs: placed.status, queueSeq: placed.queueSeq, ...(starts ? { owner, epoch: 1, beat: 1 } : {}) },
+    }, { if: { phase: 'admitting' } })
+    if (updated) return { run: updated, placed, resumed, mine: true }
+    const other = await own.get(Runs, run.id)
+    if (!other) throw fault('CONFLICT', { why: 'the run was refused while it was being admitted' })
+    return proceed(other, own, resumed)
+  }
+
+  return {
+    /** INSUFFICIENT_CREDITS, NOT_FOUND, INVALID_FIELD, IDEMPOTENCY_MISMATCH, QUEUE_FULL. */
+    async admit(caller: Caller, request: RunStart): Promise<Admission> {
+      const own = store.tenant(caller)
+      if (request.idempotency_key !== undefined) {
+        const known = await earlier(caller, { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) } as Run, own)
+        if (known) return proceed(known, own, true)
+      }
+      const run = await prepare(caller, request, own)
+      try {
+        await own.insert(Runs, run)
+      } catch (error) {
+        const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, run, own) : undefined
+        if (known) return proceed(known, own, true)
+        throw error
+      }
+      return proceed(run, own, false)
+    },
+    /** For the sweep: an admission that a crash cut short. */
+    resume: (run: Run) => proceed(run, store.tenant(run), true),
+  }
+}
+export type Admit = ReturnType<typeof createAdmit>

@@ -1,0 +1,27 @@
+// What the engine does by the clock: move the leases' beats, and sweep.
+import { Gauge } from 'prom-client'
+import type { Introspection } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { RunsConfig } from './config.ts'
+import type { Driver } from './drive.ts'
+
+type Deps = { clock: Clock; driver: Driver; sweep: () => Promise<void>; host: Introspection; config: RunsConfig; log: Log; signal: AbortSignal; defer(undo: () => unknown): void }
+
+export function keepTime({ clock, driver, sweep, host, config, log, signal, defer }: Deps): void {
+  const every = async (ms: number, name: string, act: () => Promise<void>) => {
+    while (!signal.aborted) {
+      await act().catch((error: unknown) => log('warn', name, { error }))
+      await clock.sleep(ms, signal).catch(() => undefined)
+    }
+  }
+  defer(() => driver.close())
+  void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.beat())
+  void every(config.sweep_ms, 'sweep', sweep)
+
+  const gauge = new Gauge({ name: 'runs_active', help: 'Runs driven now, and those that wait for a place.', labelNames: ['state'], registers: [], collect() {
+    for (const [state, count] of Object.entries(driver.counts())) this.set({ state }, count)
+  } })
+  host.metrics.registerMetric(gauge)
+  defer(() => host.metrics.removeSingleMetric('runs_active'))
+}

@@ -1,0 +1,47 @@
+// The server side of HTTP: routes in, calls out. The kernel's dispatcher answers them; plugins never see this.
+import type { Bytes, Method, WireEvent } from '#contracts/contract.ts'
+import type { Lifecycle } from './token.ts'
+
+export type HttpRequest = {
+  readonly id: string
+  readonly method: Method
+  /** The route's template, for metrics. */
+  readonly route: string
+  readonly params: Readonly<Record<string, string>>
+  /** The raw query, without `?`. */
+  readonly query: string
+  /** Lower-case names; repeated headers joined as node:http does. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  /** The peer, or what a trusted proxy says of it. */
+  readonly address: string
+  /** Aborts when the client goes away. */
+  readonly signal: AbortSignal
+  /** BODY_TOO_LARGE past `bytesMax`; UNSUPPORTED_MEDIA for a content encoding. */
+  body(bytesMax: number): Promise<Uint8Array>
+}
+export type HttpAnswer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly content: { readonly kind: 'none' } | { readonly kind: 'json'; readonly text: string } | { readonly kind: 'bytes'; readonly bytes: Bytes } | { readonly kind: 'events'; readonly events: AsyncIterable<readonly WireEvent[]> }
+}
+export type Route = { readonly method: Method; /** With `{name}` for a parameter. */ readonly path: string; readonly handle: (request: HttpRequest) => Promise<HttpAnswer> }
+export type HttpSettings = {
+  readonly host: string
+  readonly port: number
+  readonly tls?: { readonly cert: string; readonly key: string; readonly redirectPort?: number }
+  /** Hops to believe in X-Forwarded-For, from the right; 0 believes none. */
+  readonly trustProxy: number
+  readonly corsOrigins: readonly string[]
+  readonly streamsMax: number
+  readonly bodyBytesPerSecondMin: number
+}
+/** What happened to one request, when it is over. `seconds` of a stream are those until its head was sent. */
+export type HttpReport = (entry: { readonly method: string; readonly route: string; readonly status: number; readonly seconds: number; readonly id: string }) => void
+
+export type HttpServer = Lifecycle & {
+  /** Serves exactly these from now on. */
+  routes(rows: readonly Route[]): void
+  /** Resolves with the port when connections are accepted; UNAVAILABLE when the port is taken. `refuse` words every error that the server itself finds. */
+  listen(settings: HttpSettings, hooks: { readonly report: HttpReport; readonly refuse: (error: unknown, request: { readonly id: string; readonly route: string }) => HttpAnswer }): Promise<{ readonly port: number }>
+  openStreams(): number
+}
