@@ -1,0 +1,74 @@
+// Streams of events, as the writer's thread keeps them: one row for each append, its events packed as one JSON array.
+import { fault } from '#contracts/faults.ts'
+import { createLru } from '../lru.ts'
+import type { Database } from './database.ts'
+
+type Head = { last: number; trimmed: number }
+
+const headsMax = 20_000
+const segmentsAtOnce = 64
+/** A read ends early past this; the caller asks again for the rest. */
+const readCharsMax = 4 * 1024 * 1024
+
+export function createStreams(db: Database) {
+  const heads = createLru<string, Head>(headsMax)
+  const last = db.prepare('SELECT last FROM segments WHERE stream = ? ORDER BY last DESC LIMIT 1')
+  const trimmed = db.prepare('SELECT through FROM trims WHERE stream = ?')
+  const add = db.prepare('INSERT INTO segments VALUES (?, ?, ?, ?)')
+  const segments = db.prepare(`SELECT first, last, body FROM segments WHERE stream = ? AND last > ? ORDER BY last LIMIT ${segmentsAtOnce}`)
+
+  function headOf(stream: string): Head {
+    const known = heads.get(stream)
+    if (known) return known
+    const through = Number(trimmed.get(stream)?.[0] ?? 0)
+    const head = { last: Math.max(through, Number(last.get(stream)?.[0] ?? 0)), trimmed: through }
+    heads.set(stream, head)
+    return head
+  }
+
+  return {
+    append(stream: string, expect: number, count: number, body: string): number {
+      const head = headOf(stream)
+      if (expect >= 0 && expect !== head.last) throw fault('STREAM_MOVED', { stream, head: head.last, expect })
+      if (count === 0) return head.last
+      const end = head.last + count
+      add.run(stream, head.last + 1, end, body)
+      return (head.last = end)
+    },
+    /** The seq after which events count, then pairs of a segment's first seq and its body; the last element is true when there is more to ask for. */
+    read(stream: string, after: number, limit: number): (number | string | boolean)[] {
+      const from = Math.max(after, headOf(stream).trimmed)
+      const found: (number | string | boolean)[] = [from]
+      for (let at = from, chars = 0; ; ) {
+        const rows = segments.all(stream, at)
+        for (const [first, end, body] of rows as [number, number, string][]) {
+          found.push(first, body)
+          at = end
+          chars += body.length
+          if (at - from >= limit) return [...found, false]
+          if (chars > readCharsMax) return [...found, true]
+        }
+        if (rows.length < segmentsAtOnce) return [...found, false]
+      }
+    },
+    bounds(stream: string): [number, number] {
+      const head = headOf(stream)
+      return [head.trimmed + 1, head.last]
+    },
+    trim(stream: string, through: number): undefined {
+      const head = headOf(stream)
+      const end = Math.min(through, head.last)
+      if (end <= head.trimmed) return
+      // The mark first: without it, forgetting the last segment would free its numbers.
+      db.prepare('INSERT INTO trims VALUES (?, ?) ON CONFLICT (stream) DO UPDATE SET through = excluded.through').run(stream, end)
+      db.prepare('DELETE FROM segments WHERE stream = ? AND last <= ?').run(stream, end)
+      head.trimmed = end
+    },
+    remove(stream: string): undefined {
+      heads.delete(stream)
+      db.prepare('DELETE FROM segments WHERE stream = ?').run(stream)
+      db.prepare('DELETE FROM trims WHERE stream = ?').run(stream)
+    },
+    forget: () => heads.clear(),
+  }
+}

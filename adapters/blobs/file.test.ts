@@ -1,0 +1,91 @@
+import * as fs from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { blobsKit, chunks } from '../../test/kit/blobs.ts'
+import { systemClock } from '../clock/system.ts'
+import adapter, { fileBlobs } from './file.ts'
+
+const clock = systemClock()
+const ORG = '01890000-0000-7000-8000-00000000000a'
+const folder = (): Promise<string> => fs.mkdtemp(join(tmpdir(), 'blobs-'))
+const opening = (url: string, dataDir: string) => ({ url: new URL(url), dataDir, clock, log: () => {}, engine: () => assert.unreachable() as never })
+
+/** node:fs/promises on a disk with room for so many bytes a file. */
+const smallDisk = (room: number) => ({
+  ...fs,
+  open: async (...asked: Parameters<typeof fs.open>) => {
+    const handle = await fs.open(...asked)
+    let written = 0
+    const write = handle.write.bind(handle) as (data: Uint8Array, at: number) => Promise<{ bytesWritten: number }>
+    const full = async (data: Uint8Array, at: number) => {
+      const fits = Math.min(data.length - at, room - written)
+      if (fits <= 0) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+      written += fits
+      return write(data.subarray(0, at + fits), at)
+    }
+    return Object.assign(handle, { write: full })
+  },
+})
+
+blobsKit(test, 'file', {
+  place: async () => {
+    const root = await folder()
+    return { open: () => fileBlobs({ root, clock }), leftovers: () => fs.readdir(join(root, '.temporary')), clean: () => fs.rm(root, { recursive: true }) }
+  },
+  survives: true,
+  full: async () => fileBlobs({ root: await folder(), clock, files: smallDisk(100_000) as unknown as typeof fs }),
+})
+
+test('a full disk leaves no file behind', async () => {
+  const root = await folder()
+  const engine = await fileBlobs({ root, clock, files: smallDisk(15_000) as unknown as typeof fs })
+  await engine.within(ORG).put(chunks(new Uint8Array(20_000))).then(() => assert.unreachable(), (error) => assert.is(error.code, 'STORAGE_FULL'))
+  assert.equal(await fs.readdir(root), ['.temporary'])
+  assert.equal(await fs.readdir(join(root, '.temporary')), [])
+  await engine.close()
+  await fs.rm(root, { recursive: true })
+})
+test('files and folders are for their owner alone', async () => {
+  const root = join(await folder(), 'deep', 'blobs')
+  const engine = await fileBlobs({ root, clock })
+  const { hash } = await engine.within(ORG).put(chunks(new Uint8Array(10)))
+  const modeOf = async (...path: string[]) => ((await fs.stat(join(root, ...path))).mode & 0o777).toString(8)
+  assert.is(await modeOf(ORG, hash.slice(0, 2), hash), '600')
+  for (const path of [[], [ORG], [ORG, hash.slice(0, 2)], ['.temporary']]) assert.is(await modeOf(...path), '700')
+  await engine.close()
+})
+test('opening sweeps what a process that is gone left behind, and spares what another writes now', async () => {
+  const root = await folder()
+  await (await fileBlobs({ root, clock })).close()
+  const long = new Date(Date.now() - 2 * 3_600_000)
+  for (const name of ['stale', 'fresh']) await fs.writeFile(join(root, '.temporary', name), 'x')
+  await fs.utimes(join(root, '.temporary', 'stale'), long, long)
+  await (await fileBlobs({ root, clock })).close()
+  assert.equal(await fs.readdir(join(root, '.temporary')), ['fresh'])
+  await fs.rm(root, { recursive: true })
+})
+test('the file and each new folder above it are synced before a put resolves', async () => {
+  const root = await folder()
+  const synced: string[] = []
+  const open = async (...asked: Parameters<typeof fs.open>) => {
+    const handle = await fs.open(...asked)
+    const sync = handle.sync.bind(handle)
+    return Object.assign(handle, { sync: async () => { synced.push(String(asked[0]).replace(root, '')); await sync() } })
+  }
+  const engine = await fileBlobs({ root, clock, files: { ...fs, open: open as typeof fs.open } })
+  synced.length = 0
+  const { hash } = await engine.within(ORG).put(chunks(new Uint8Array(10)))
+  assert.match(synced[0]!, /^\/\.temporary\//)
+  assert.equal(synced.slice(1), [`/${ORG}`, '', `/${ORG}/${hash.slice(0, 2)}`])
+  await engine.close()
+})
+test('the URL names the folder; without a path it is blobs within the data folder', async () => {
+  const dataDir = await folder()
+  await (await adapter.open(opening('file:', dataDir))).close()
+  assert.ok((await fs.stat(join(dataDir, 'blobs'))).isDirectory())
+  await (await adapter.open(opening(`file:${dataDir}/with%20space`, dataDir))).close()
+  assert.ok((await fs.stat(join(dataDir, 'with space'))).isDirectory())
+})
+test.run()

@@ -1,0 +1,87 @@
+// Blobs in this process's memory, for tests: gone when it closes.
+import { createHash } from 'node:crypto'
+import { fault } from '#contracts/faults.ts'
+import { defineAdapter } from '#ports/adapter.ts'
+import type { BlobsEngine } from '#ports/blobs.ts'
+import { abortable } from '../_shared/abortable.ts'
+import { checkedOrganisation, checkedRange, isHash } from '../_shared/blob-names.ts'
+import { closedFault, gate } from '../_shared/gate.ts'
+import { wholeOption } from '../_shared/options.ts'
+
+const WHAT = 'The blob store'
+const BYTES_MAX = 268_435_456
+const READ_BYTES = 65_536
+
+export function memoryBlobs({ bytesMax: storeBytesMax = BYTES_MAX }: { bytesMax?: number } = {}): BlobsEngine {
+  const blobs = new Map<string, Buffer>()
+  let stored = 0
+  const { check, shut } = gate(WHAT)
+  const closing = new AbortController()
+  return {
+    within(orgId) {
+      check()
+      const keyOf = (hash: string): string => `${orgId}/${hash}`
+      checkedOrganisation(orgId)
+      return {
+        async put(content, { bytesMax = Infinity, signal } = {}) {
+          check()
+          const chunks: Uint8Array[] = []
+          let bytes = 0
+          for await (const chunk of abortable(content, [signal, closing.signal])) {
+            bytes += chunk.length
+            if (bytes > bytesMax) throw fault('BODY_TOO_LARGE', { max: bytesMax })
+            if (stored + bytes > storeBytesMax) throw fault('STORAGE_FULL')
+            // Copied: the source may use its buffer again.
+            chunks.push(Uint8Array.from(chunk))
+          }
+          const whole = Buffer.concat(chunks)
+          const hash = createHash('sha256').update(whole).digest('hex')
+          if (!blobs.has(keyOf(hash))) {
+            if (stored + bytes > storeBytesMax) throw fault('STORAGE_FULL')
+            blobs.set(keyOf(hash), whole)
+            stored += bytes
+          }
+          return { hash, bytes }
+        },
+        async *get(hash, { signal, ...range } = {}) {
+          check()
+          signal?.throwIfAborted()
+          const { start, end } = checkedRange(range)
+          const whole = isHash(hash) ? blobs.get(keyOf(hash)) : undefined
+          if (whole === undefined) throw fault('NOT_FOUND', { what: 'blob' })
+          const stop = Math.min(end, whole.length)
+          for (let at = start; at < stop; at += READ_BYTES) {
+            signal?.throwIfAborted()
+            check()
+            yield Uint8Array.from(whole.subarray(at, Math.min(stop, at + READ_BYTES)))
+          }
+        },
+        async stat(hash) {
+          check()
+          const whole = blobs.get(keyOf(hash))
+          return whole === undefined ? undefined : { hash, bytes: whole.length }
+        },
+        async remove(hash) {
+          check()
+          stored -= blobs.get(keyOf(hash))?.length ?? 0
+          return blobs.delete(keyOf(hash))
+        },
+      }
+    },
+    async ping() {
+      check()
+    },
+    async close() {
+      if (!shut()) return
+      closing.abort(closedFault(WHAT))
+      blobs.clear()
+    },
+  }
+}
+
+export default defineAdapter<BlobsEngine>({
+  port: 'blobs',
+  scheme: 'memory',
+  options: { bytes_max: `What it holds at most, in bytes; default ${BYTES_MAX}.` },
+  open: async ({ url }) => memoryBlobs({ bytesMax: wholeOption(url, 'bytes_max', BYTES_MAX) }),
+})

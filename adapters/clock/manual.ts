@@ -1,0 +1,81 @@
+// Time that moves only when it is told to, with ids and randomness that repeat: for tests and simulations, never for production.
+import { defineAdapter } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import { wholeOption } from '../_shared/options.ts'
+import { uuids } from '../_shared/uuid7.ts'
+
+export type ManualClock = Clock & {
+  /** Moves the time on, waking each sleeper at its own moment; what wakes and sleeps again within the span is woken again. */
+  advance(ms: number): Promise<void>
+  /** How many sleep. */
+  sleeping(): number
+  /** Lets everything run that can run without the time moving. */
+  settle(): Promise<void>
+}
+type Sleeper = { readonly due: number; readonly order: number; readonly wake: () => void }
+
+const START = Date.UTC(2030, 0, 1)
+
+/** Mulberry32: small, seeded, good enough to tell two values apart; not cryptographically strong. */
+function generator(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** A few turns of the event loop: promises settle between them, and so does what was handed to setImmediate. */
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+export function manualClock(start = START, { seed = 1 }: { seed?: number } = {}): ManualClock {
+  let time = start
+  let order = 0
+  const sleepers = new Set<Sleeper>()
+  const random = generator(seed)
+  const randomBytes = (count: number): Uint8Array => Uint8Array.from({ length: count }, () => random() * 256)
+
+  const sleep = (ms: number, signal?: AbortSignal): Promise<void> => {
+    if (signal?.aborted) return Promise.reject(signal.reason)
+    return new Promise((resolve, reject) => {
+      const sleeper: Sleeper = { due: time + Math.max(0, ms), order: order++, wake: () => {
+        sleepers.delete(sleeper)
+        signal?.removeEventListener('abort', aborted)
+        resolve()
+      } }
+      const aborted = (): void => {
+        sleepers.delete(sleeper)
+        reject(signal!.reason)
+      }
+      sleepers.add(sleeper)
+      signal?.addEventListener('abort', aborted, { once: true })
+    })
+  }
+  const next = (until: number): Sleeper | undefined => {
+    let first: Sleeper | undefined
+    for (const one of sleepers) if (one.due <= until && (first === undefined || one.due < first.due || (one.due === first.due && one.order < first.order))) first = one
+    return first
+  }
+  const advance = async (ms: number): Promise<void> => {
+    const until = time + ms
+    await settle()
+    for (let one = next(until); one !== undefined; one = next(until)) {
+      time = Math.max(time, one.due)
+      one.wake()
+      await settle()
+    }
+    time = until
+  }
+  return { now: () => time, monotonic: () => time - start, sleep, id: uuids({ now: () => time, randomBytes }), randomBytes, random, advance, sleeping: () => sleepers.size, settle }
+}
+
+export default defineAdapter<ManualClock>({
+  port: 'clock',
+  scheme: 'manual',
+  options: { start: 'Milliseconds since the epoch at which the time stands; default 2030-01-01.', seed: 'Where the repeatable randomness begins; default 1.' },
+  open: async ({ url }) => manualClock(wholeOption(url, 'start', START), { seed: wholeOption(url, 'seed', 1) }),
+})

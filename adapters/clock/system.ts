@@ -1,0 +1,43 @@
+// The computer's own time and randomness.
+import { randomBytes, randomInt } from 'node:crypto'
+import { defineAdapter } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import { uuids } from '../_shared/uuid7.ts'
+
+/** The longest that setTimeout waits; longer pauses are made of several. */
+const TIMER_MS_MAX = 2 ** 31 - 1
+const RANDOM_STEPS = 2 ** 47
+
+function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted) return Promise.reject(signal.reason)
+  return new Promise((resolve, reject) => {
+    let left = Math.max(0, ms)
+    let timer: NodeJS.Timeout
+    const aborted = (): void => {
+      clearTimeout(timer)
+      reject(signal!.reason)
+    }
+    const wait = (): void => {
+      const part = Math.min(left, TIMER_MS_MAX)
+      left -= part
+      timer = setTimeout(left > 0 ? wait : woken, part).unref()
+    }
+    const woken = (): void => {
+      signal?.removeEventListener('abort', aborted)
+      resolve()
+    }
+    signal?.addEventListener('abort', aborted, { once: true })
+    wait()
+  })
+}
+
+export const systemClock = (): Clock => ({
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep,
+  id: uuids({ now: () => Date.now(), randomBytes }),
+  randomBytes: (count) => randomBytes(count),
+  random: () => randomInt(RANDOM_STEPS) / RANDOM_STEPS,
+})
+
+export default defineAdapter<Clock>({ port: 'clock', scheme: 'system', open: async () => systemClock() })

@@ -1,0 +1,96 @@
+// Event streams in the same SQLite file and transactions as the documents.
+import { defineAdapter } from '#ports/adapter.ts'
+import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
+import { appendBytesMax, checkStream, checkWhole, pack, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import { createFanout, type Fanout } from '../_shared/fanout.ts'
+import { pathOf, sharedWriter } from '../_shared/sqlite/sharing.ts'
+import { openWriter, type Writer } from '../_shared/sqlite/writer.ts'
+
+/** An append that waits for the disk before its followers see it. */
+type Held = { readonly operation: number; readonly stream: string; readonly first: number; readonly body: string }
+
+const nothing = () => undefined
+
+async function readBack(writer: Writer, stream: string, after: number, limit: number): Promise<LoggedEvent[]> {
+  const events: LoggedEvent[] = []
+  for (let [at, more] = [after, true]; more && events.length < limit; ) {
+    const answer = await writer.read(['read', stream, at, limit - events.length], (parts: (number | string | boolean)[]) => parts)
+    const from = answer[0] as number
+    for (let place = 1; place < answer.length - 1; place += 2) events.push(...unpack(answer[place + 1] as string, answer[place] as number, from))
+    at = events.at(-1)?.seq ?? from
+    more = answer.at(-1) as boolean
+  }
+  return events.length > limit ? events.slice(0, limit) : events
+}
+
+/** Delivers appends of followed streams when the disk has them. */
+function createDelivery(writer: Writer, fanout: Fanout) {
+  let held: Held[] = []
+  writer.watch({
+    settled(through) {
+      let count = 0
+      while (count < held.length && held[count]!.operation <= through) {
+        const { stream, first, body } = held[count++]!
+        if (fanout.follows(stream)) fanout.deliver(stream, unpack(body, first))
+      }
+      if (count > 0) held = held.slice(count)
+    },
+    lost: () => void (held = []),
+    ended: (why) => fanout.end(why),
+  })
+  return (append: Held) => void held.push(append)
+}
+
+function createEngine(writer: Writer, close: () => Promise<void>): EventlogEngine {
+  const fanout = createFanout({ read: (stream, after, limit) => readBack(writer, stream, after, limit), durable: writer.durable })
+  const hold = createDelivery(writer, fanout)
+  return {
+    limits: { appendBytesMax, streamNameMax },
+    async append(stream, events, { expect } = {}) {
+      checkStream(stream)
+      if (expect !== undefined) checkWhole('expect', expect, 0)
+      const body = pack(events)
+      let operation = 0
+      const applied = writer.write(['append', stream, expect ?? -1, events.length, body], (last: number) => {
+        if (events.length > 0 && fanout.follows(stream)) hold({ operation, stream, first: last - events.length + 1, body })
+        return last
+      })
+      operation = writer.last()
+      if (fanout.follows(stream)) writer.hasten()
+      return applied
+    },
+    async read(stream, { after = 0, limit = readDefault } = {}) {
+      checkWhole('after', after, 0)
+      checkWhole('limit', limit, 1)
+      return readBack(writer, stream, after, limit)
+    },
+    bounds: (stream) => writer.read(['bounds', stream], ([first, last]: [number, number]) => ({ first, last })),
+    follow(stream, { after = 0, signal }) {
+      checkWhole('after', after, 0)
+      return fanout.follow(stream, after, signal)
+    },
+    async trim(stream, through) {
+      checkWhole('through', through, 0)
+      return writer.write(['trim', stream, through], nothing)
+    },
+    remove: (stream) => writer.write(['remove_stream', stream], nothing),
+    durable: writer.durable,
+    epoch: writer.epoch,
+    ping: () => writer.read(['ping'], nothing),
+    close,
+  }
+}
+
+export default defineAdapter<EventlogEngine>({
+  port: 'eventlog',
+  scheme: 'sqlite',
+  needs: ['storage'],
+  async open(opening) {
+    const { clock, engine } = opening
+    const path = pathOf(opening)
+    const shared = sharedWriter(engine<unknown>('storage'))
+    if (shared?.path === path) return createEngine(shared, () => Promise.resolve())
+    const own = await openWriter({ path, bytesMax: 0 }, clock.now)
+    return createEngine(own, own.close)
+  },
+})

@@ -1,0 +1,11 @@
+import { test } from 'uvu'
+import { mailKit } from '../../test/kit/mail.ts'
+import { memoryMail, type MemoryMailer } from './memory.ts'
+
+mailKit(test, 'memory', {
+  place: async () => {
+    let last: MemoryMailer | undefined
+    return { open: async () => (last = memoryMail()), received: async () => [...(last?.letters ?? [])] }
+  },
+})
+test.run()

@@ -1,0 +1,64 @@
+// What every clock promises. `pass` lets that much time go by: a manual clock advances, a real one waits.
+import assert from 'node:assert/strict'
+import { getEventListeners } from 'node:events'
+import type { Clock } from '#ports/clock.ts'
+import { rejectsWith, type Test } from './runner.ts'
+
+const UUID7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const IDS = 20_000
+
+export function clockKit(test: Test, name: string, { open, pass }: { open: () => Promise<Clock>; pass: (clock: Clock, ms: number) => Promise<unknown> }): void {
+  test(`${name}: time moves on and never back`, async () => {
+    const clock = await open()
+    const [now, monotonic] = [clock.now(), clock.monotonic()]
+    await pass(clock, 20)
+    assert.ok(clock.now() - now >= 19 && clock.monotonic() - monotonic >= 19)
+  })
+  test(`${name}: a sleeper wakes at its time and not before, the shorter one first`, async () => {
+    const clock = await open()
+    const woken: string[] = []
+    const both = [clock.sleep(40).then(() => woken.push('long')), clock.sleep(10).then(() => woken.push('short'))]
+    assert.deepEqual(woken, [])
+    await pass(clock, 80)
+    await Promise.all(both)
+    assert.deepEqual(woken, ['short', 'long'])
+  })
+  test(`${name}: a sleep rejects with the signal's own reason, at once, and leaves no listener`, async () => {
+    const clock = await open()
+    const controller = new AbortController()
+    const reason = new Error('cancelled')
+    const asleep = clock.sleep(60_000, controller.signal)
+    assert.equal(getEventListeners(controller.signal, 'abort').length, 1)
+    controller.abort(reason)
+    await rejectsWith(reason, () => asleep)
+    await rejectsWith(reason, () => clock.sleep(0, controller.signal))
+    assert.equal(getEventListeners(controller.signal, 'abort').length, 0)
+  })
+  test(`${name}: a sleep that ended leaves no listener on a signal that lives on`, async () => {
+    const clock = await open()
+    const { signal } = new AbortController()
+    const sleeps = Array.from({ length: 100 }, () => clock.sleep(1, signal))
+    await pass(clock, 10)
+    await Promise.all(sleeps)
+    assert.equal(getEventListeners(signal, 'abort').length, 0)
+  })
+  test(`${name}: ids are UUIDs of version 7 that never repeat and sort in the order of their making`, async () => {
+    const clock = await open()
+    const ids = Array.from({ length: IDS }, () => clock.id())
+    assert.ok(ids.every((id) => UUID7.test(id)))
+    assert.equal(new Set(ids).size, IDS)
+    assert.deepEqual(ids.toSorted(), ids)
+    await pass(clock, 50)
+    const later = clock.id()
+    assert.ok(later > ids.at(-1)!)
+    assert.ok(Math.abs(Number.parseInt(later.replaceAll('-', '').slice(0, 12), 16) - clock.now()) < 1000)
+  })
+  test(`${name}: randomness has the asked length, fills its range and differs from draw to draw`, async () => {
+    const clock = await open()
+    assert.equal(clock.randomBytes(33).length, 33)
+    assert.notDeepEqual(clock.randomBytes(16), clock.randomBytes(16))
+    const draws = Array.from({ length: 2000 }, () => clock.random())
+    assert.ok(draws.every((draw) => draw >= 0 && draw < 1))
+    assert.ok(Math.min(...draws) < 0.01 && Math.max(...draws) > 0.99)
+  })
+}
