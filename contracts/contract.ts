@@ -42,6 +42,9 @@ export const contract = <const C extends { readonly [K in keyof C]: Operation & 
 /** An identifier of something that an organisation owns. Tenancy tests are generated from these marks. */
 export const ref = <const K extends string>(kind: K): TString => t.String({ format: 'uuid', 'x-ref': kind })
 
+/** A field that a client may leave out and a handler always has: the validator fills in its `default`. */
+export const filled = <S extends TSchema>(schema: S): S => t.Optional(schema) as unknown as S
+
 /** The one shape of every list. `next_cursor` is absent on the last page. */
 export const page = <T extends TSchema>(item: T) => t.Object({ items: t.Array(item), next_cursor: t.Optional(t.String()) })
 
@@ -80,10 +83,13 @@ export type Call<O> = {
 /** One event of a stream as it goes over the wire. */
 export type WireEvent = { readonly seq: number; readonly type: string; readonly data: unknown }
 
+/** A stream as it goes on, or, when it has ended already, all that is left of it. */
+export type WireEvents = AsyncIterable<readonly WireEvent[]> | readonly WireEvent[]
+
 /** What a handler answers, typed by its row. */
 export type Answer<O> =
   Field<O, 'reply'> extends infer R
-    ? R extends 'sse' ? AsyncIterable<readonly WireEvent[]>
+    ? R extends 'sse' ? WireEvents
     : R extends 'none' ? void
     : R extends { readonly bytes: string } ? Bytes
     : R extends TSchema ? Static<R> | Reply<Static<R>> : never

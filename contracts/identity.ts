@@ -61,7 +61,7 @@ export const auth = contract({
     summary: 'Sign in', auth: 'public', reply: SignedIn,
     description: 'After repeated failures the account waits; the answer says how long, and says it of accounts that do not exist, too.',
     body: t.Object({ email: Email, password: Password }, closed),
-    faults: ['CREDENTIALS_INVALID', 'EMAIL_UNVERIFIED', 'ACCOUNT_SUSPENDED', 'LOGIN_THROTTLED', 'SHEDDING'],
+    faults: ['CREDENTIALS_INVALID', 'EMAIL_UNVERIFIED', 'ACCOUNT_SUSPENDED', 'LOGIN_THROTTLED', 'SHEDDING', 'FORBIDDEN'],
   },
   'POST /auth/refresh': {
     summary: 'Get the next pair of tokens', auth: 'public', reply: SignedIn,

@@ -1,20 +1,20 @@
 import { Type as t, type Static } from 'typebox'
-import { contract, page, Paging, ref, Timestamp } from './contract.ts'
+import { contract, filled, page, Paging, ref, Timestamp } from './contract.ts'
 
 export const messageCharsMax = 200_000
 
 export const RunStart = t.Object({
   message: t.String({ minLength: 1, maxLength: messageCharsMax, description: 'The request to the agent.' }),
-  app_name: t.String({ default: 'main', pattern: '^[a-zA-Z0-9_-]{1,80}$', description: 'A catalogue key, or custom_<id>.' }),
+  app_name: filled(t.String({ default: 'main', pattern: '^[a-zA-Z0-9_-]{1,80}$', description: 'A catalogue key, or custom_<id>.' })),
   session_id: t.Optional({ ...ref('session'), description: 'Continue this conversation; omit to open one.' }),
   attachments: t.Optional(t.Array(ref('upload'), { maxItems: 50, description: 'Upload ids.' })),
   kb_ids: t.Optional(t.Array(ref('kb'), { maxItems: 20, description: 'Knowledge bases that the agent may search.' })),
-  kb_enhance: t.Boolean({ default: false }),
-  plan: t.Boolean({ default: false, description: 'Write a plan first, then execute it.' }),
+  kb_enhance: filled(t.Boolean({ default: false })),
+  plan: filled(t.Boolean({ default: false, description: 'Write a plan first, then execute it.' })),
   model: t.Optional(t.String({ minLength: 1, maxLength: 200, description: 'A key of GET /models; else the default.' })),
-  reasoning: t.Boolean({ default: false, description: 'Longer deliberation before answering.' }),
+  reasoning: filled(t.Boolean({ default: false, description: 'Longer deliberation before answering.' })),
   data_workspace_id: t.Optional(ref('workspace')),
-  client_tz: t.String({ default: 'UTC', maxLength: 64, description: 'IANA time zone; the agent reasons in this local time.' }),
+  client_tz: filled(t.String({ default: 'UTC', maxLength: 64, description: 'IANA time zone; the agent reasons in this local time.' })),
   idempotency_key: t.Optional(t.String({ minLength: 1, maxLength: 200, description: 'The same key answers the first run again. Also the Idempotency-Key header.' })),
 }, { additionalProperties: false })
 export type RunStart = Static<typeof RunStart>

@@ -1,5 +1,5 @@
 // One request's walk: who calls, how often, with what; then the handler; then the answer, once everything behind it is on disk.
-import { isReply, type Bytes, type Caller, type Operation, type OperationKey, type WireEvent } from '#contracts/contract.ts'
+import { isReply, type Bytes, type Caller, type Operation, type OperationKey, type WireEvents } from '#contracts/contract.ts'
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import { faultsOf, isSchema, successOf } from '#contracts/statuses.ts'
 import type { Log } from '#ports/adapter.ts'
@@ -96,7 +96,7 @@ export function createDispatcher({ authenticators, limiter, durable, log, strict
   const answer = async ({ operation, checks }: Endpoint, result: unknown): Promise<HttpAnswer> => {
     const { value, status = successOf(operation), headers = {} } = isReply(result) ? result : { value: result }
     const { reply } = operation
-    if (reply === 'sse') return { status, headers, content: { kind: 'events', events: value as AsyncIterable<readonly WireEvent[]> } }
+    if (reply === 'sse') return { status, headers, content: { kind: 'events', events: value as WireEvents } }
     if (!isSchema(reply) && reply !== 'none') return { status, headers, content: { kind: 'bytes', bytes: value as Bytes } }
     await durable()
     if (reply === 'none' || status === 204) return { status, headers, content: { kind: 'none' } }

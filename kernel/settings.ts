@@ -84,8 +84,10 @@ export function readRates(plugin: Plugin, env: Environment): Record<string, Rate
   return rates as Record<string, Rate>
 }
 
-/** Every setting that there is, for `--help`. */
-export const helpOf = (plugins: readonly Plugin[]): SettingHelp[] => [
+/** Every setting that there is, each once, for `--help`. */
+export const helpOf = (plugins: readonly Plugin[]): SettingHelp[] => [...new Map(allSettings(plugins).reverse().map(row => [row.name, row])).values()].reverse()
+
+const allSettings = (plugins: readonly Plugin[]): SettingHelp[] => [
   ...propertiesOf(KernelSettings).map(([name, schema]) => ({ name, fallback: text(schema.default), about: schema.description ?? '' })),
   ...plugins.flatMap(plugin => propertiesOf(plugin.config).map(([property, schema]) => ({ name: envName(plugin.name, property, schema), fallback: text(schema.default), about: schema.description ?? '' }))),
   ...plugins.flatMap(plugin => ratesOf(plugin).map(({ name, setting, value }) => ({ name: setting, fallback: text(value), about: `Rate limit "${name}" of the ${plugin.name} plugin.` }))),

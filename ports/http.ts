@@ -1,5 +1,5 @@
 // The server side of HTTP: routes in, calls out. The kernel's dispatcher answers them; plugins never see this.
-import type { Bytes, Method, WireEvent } from '#contracts/contract.ts'
+import type { Bytes, Method, WireEvents } from '#contracts/contract.ts'
 import type { Lifecycle } from './token.ts'
 
 export type HttpRequest = {
@@ -22,7 +22,7 @@ export type HttpRequest = {
 export type HttpAnswer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly content: { readonly kind: 'none' } | { readonly kind: 'json'; readonly text: string } | { readonly kind: 'bytes'; readonly bytes: Bytes } | { readonly kind: 'events'; readonly events: AsyncIterable<readonly WireEvent[]> }
+  readonly content: { readonly kind: 'none' } | { readonly kind: 'json'; readonly text: string } | { readonly kind: 'bytes'; readonly bytes: Bytes } | { readonly kind: 'events'; readonly events: WireEvents }
 }
 export type Route = { readonly method: Method; /** With `{name}` for a parameter. */ readonly path: string; readonly handle: (request: HttpRequest) => Promise<HttpAnswer> }
 export type HttpSettings = {

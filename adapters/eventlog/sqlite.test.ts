@@ -1,6 +1,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { eventlogKit } from '../../test/kit/eventlog.ts'
+import { refuses } from '../../test/kit/runner.ts'
 import { sqlitePlace } from '../../test/kit/sqlite.ts'
 import { systemClock } from '../clock/system.ts'
 
@@ -50,6 +51,8 @@ test('storage and log on one URL commit together; on two they do not meet', asyn
   assert.equal(await apart.bounds('a'), { first: 1, last: 0 })
   await apart.close()
   await together.close()
+  await refuses('UNAVAILABLE', () => together.read('a'))
+  await storage.ping()
   await storage.close()
   await place.clean()
 })

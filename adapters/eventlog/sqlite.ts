@@ -4,7 +4,7 @@ import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import { appendBytesMax, checkStream, checkWhole, pack, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
 import { createFanout, type Fanout } from '../_shared/fanout.ts'
 import { pathOf, sharedWriter } from '../_shared/sqlite/sharing.ts'
-import { openWriter, type Writer } from '../_shared/sqlite/writer.ts'
+import { closed, openWriter, type Writer } from '../_shared/sqlite/writer.ts'
 
 /** An append that waits for the disk before its followers see it. */
 type Held = { readonly operation: number; readonly stream: string; readonly first: number; readonly body: string }
@@ -26,7 +26,7 @@ async function readBack(writer: Writer, stream: string, after: number, limit: nu
 /** Delivers appends of followed streams when the disk has them. */
 function createDelivery(writer: Writer, fanout: Fanout) {
   let held: Held[] = []
-  writer.watch({
+  const unwatch = writer.watch({
     settled(through) {
       let count = 0
       while (count < held.length && held[count]!.operation <= through) {
@@ -38,12 +38,25 @@ function createDelivery(writer: Writer, fanout: Fanout) {
     lost: () => void (held = []),
     ended: (why) => fanout.end(why),
   })
-  return (append: Held) => void held.push(append)
+  return { hold: (append: Held) => void held.push(append), unwatch }
 }
 
-function createEngine(writer: Writer, close: () => Promise<void>): EventlogEngine {
+/** Refuses everything once this engine is closed, while others may still use its thread. */
+function createGate(writer: Writer): Writer & { shut(): void } {
+  let open = true
+  return {
+    ...writer,
+    read: (operation, convert) => (open ? writer.read(operation, convert) : Promise.reject(closed())),
+    write: (operation, convert) => (open ? writer.write(operation, convert) : Promise.reject(closed())),
+    durable: () => (open ? writer.durable() : Promise.reject(closed())),
+    shut: () => void (open = false),
+  }
+}
+
+function createEngine(shared: Writer, end: () => Promise<void>): EventlogEngine {
+  const writer = createGate(shared)
   const fanout = createFanout({ read: (stream, after, limit) => readBack(writer, stream, after, limit), durable: writer.durable })
-  const hold = createDelivery(writer, fanout)
+  const { hold, unwatch } = createDelivery(writer, fanout)
   return {
     limits: { appendBytesMax, streamNameMax },
     async append(stream, events, { expect } = {}) {
@@ -77,7 +90,12 @@ function createEngine(writer: Writer, close: () => Promise<void>): EventlogEngin
     durable: writer.durable,
     epoch: writer.epoch,
     ping: () => writer.read(['ping'], nothing),
-    close,
+    async close() {
+      writer.shut()
+      await end()
+      fanout.end(closed())
+      unwatch()
+    },
   }
 }
 
@@ -89,7 +107,8 @@ export default defineAdapter<EventlogEngine>({
     const { clock, engine } = opening
     const path = pathOf(opening)
     const shared = sharedWriter(engine<unknown>('storage'))
-    if (shared?.path === path) return createEngine(shared, () => Promise.resolve())
+    // The storage owns the thread and ends it; here only what was applied is seen onto the disk.
+    if (shared?.path === path) return createEngine(shared, () => shared.durable().catch(nothing))
     const own = await openWriter({ path, bytesMax: 0 }, clock.now)
     return createEngine(own, own.close)
   },

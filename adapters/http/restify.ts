@@ -4,6 +4,7 @@ import { createServer as createPlainServer, type IncomingMessage, type Server, t
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import restify from 'restify'
+import type { WireEvent, WireEvents } from '#contracts/contract.ts'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -18,6 +19,18 @@ type Request = IncomingMessage & { params: Record<string, string>; seen: Seen }
 const silent = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, fatal() {}, child: () => silent }
 /** How long a stop waits for answers that are being written, in milliseconds. */
 const lastAnswersMs = 2000
+
+const isEnded = (events: WireEvents): events is readonly WireEvent[] => Array.isArray(events)
+
+/** A path whose escapes are no UTF-8 would be taken for one that is not there. */
+function isReadable(url: string): boolean {
+  if (!url.includes('%')) return true
+  try {
+    return decodeURIComponent(url.split('?', 1)[0]!) !== ''
+  } catch {
+    return false
+  }
+}
 
 /** The address so many hops from the right of X-Forwarded-For, else the peer's. */
 function addressOf(request: IncomingMessage, hops: number): string {
@@ -34,14 +47,15 @@ async function send(response: ServerResponse, { status, headers, content }: Http
       response.end()
       return
     case 'json': {
-      const bytes = Buffer.from(content.text)
-      response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': bytes.length, 'cache-control': 'no-store', ...headers })
-      response.end(bytes)
+      // As a string, so that node sends head and body in one write.
+      response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(content.text), 'cache-control': 'no-store', ...headers })
+      response.end(content.text)
       return
     }
     case 'events':
       response.writeHead(status, { ...eventStreamHeaders, ...headers })
       if (head) response.end()
+      else if (isEnded(content.events)) streams.sendAll(response, content.events)
       else await streams.send(response, content.events)
       return
     case 'bytes': {
@@ -111,6 +125,10 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
       const [req, res] = [request as Request, response as ServerResponse]
       note(req, res)
       if (req.seen.head) req.method = 'GET'
+      if (!isReadable(req.url ?? '')) {
+        void send(res, refuse(fault('MALFORMED_TEXT', { field: 'path' }), req.seen), req.seen, streams)
+        return next(false)
+      }
       next(applyCors(req, res, settings.corsOrigins) ? false : undefined)
     })
     // Not calling `done` keeps restify from writing its own words over ours.
@@ -129,7 +147,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
         address: addressOf(request, settings.trustProxy), signal: gone.signal,
         body: bytesMax => readBody(request, { bytesMax, bytesPerSecondMin: settings.bodyBytesPerSecondMin }),
       })
-      const full = result.content.kind === 'events' && streams.open() >= settings.streamsMax
+      const full = result.content.kind === 'events' && !isEnded(result.content.events) && streams.open() >= settings.streamsMax
       // What is left of an unread body would be taken for the next request.
       if (!request.complete) response.setHeader('connection', 'close')
       await send(response, full ? refuse(fault('UNAVAILABLE', { what: 'another event stream', why: 'this server holds as many as it may' }), seen) : result, seen, streams).catch((error: unknown) => {

@@ -13,7 +13,7 @@ import { wholeOption } from '../_shared/options.ts'
 const WHAT = 'The offline model'
 const INTERVAL_MS = 15
 const WORDS_PER_BATCH = 3
-const ANSWER_TOKENS_MAX = 4096
+const ANSWER_TOKENS_MAX = 1000
 const QUOTES_MAX = 5
 const TOOL_RESULT_MAX = 8000
 /** Characters at either end of a long message in which its question is looked for; all of it is material. */

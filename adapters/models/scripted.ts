@@ -10,6 +10,8 @@ import { inputTokensOf, lastUserText, modelOf, toolResultsSince } from '../_shar
 const WHAT = 'The scripted model'
 const TOKENS_MAX = 1_000_000
 const REMEMBERED_MAX = 1000
+/** What a run may cost is held before it starts: a cap far above what is written would hold credits that are never taken. */
+const ANSWER_TOKENS_MIN = 1000
 
 /** Parameters of the URL, and directives `[[name=value]]` in the user's message, which override them for that call. */
 const options = {
@@ -91,7 +93,7 @@ export function scripted({ settings = {}, clock }: { settings?: Settings; clock:
   const models: readonly Model[] = [{
     key: 'scripted', name: 'Scripted', provider: 'scripted', isDefault: true,
     description: 'A test double, no language model: it writes numbered tokens at the pace that it is told.',
-    contextTokens: TOKENS_MAX, outputTokensMax: TOKENS_MAX,
+    contextTokens: TOKENS_MAX, outputTokensMax: Math.max(ANSWER_TOKENS_MIN, number(settings, 'tokens', 20)),
     price: { inputPer1k: 0, outputPer1k: 1, minimum: 1 },
     supports: { tools: true, reasoning: true, prefill: settings.prefill !== '0', resume: false },
   }]

@@ -89,20 +89,20 @@ async function putBack({ storage, clock }: World, { id, attempt }: Row, owner: s
   await storage.update(jobs, id, { set, unset: ['owner'] }, { if: { owner } })
 }
 
-/** Prolongs the lease until the job ends; without a lease the job must stop. */
+/** Prolongs the lease until the job ends; without a lease the job must stop, also when the storage does not answer in time. */
 async function beat({ storage, clock, log }: World, id: string, owner: string, leaseMs: number, abort: AbortController, done: AbortSignal): Promise<void> {
-  const lost = () => abort.abort(fault('CONFLICT', { why: 'the lease of this job is lost' }))
-  for (let until = clock.now() + leaseMs; ; ) {
+  for (let until = clock.now() + leaseMs; clock.now() < until; ) {
     await clock.sleep(leaseMs / 3, done)
-    try {
-      const due = clock.now() + leaseMs
-      if (!(await storage.update(jobs, id, { set: { due } }, { if: { owner } }))) return lost()
-      until = due
-    } catch (error) {
-      log('warn', 'queue.beat_failed', { job: id, error: (error as Error).message })
-      if (clock.now() >= until) return lost()
-    }
+    const due = clock.now() + leaseMs
+    const late = new AbortController()
+    const beaten = storage.update(jobs, id, { set: { due } }, { if: { owner } }).then((row) => (row ? 'kept' : 'lost'))
+    const failed = beaten.catch((error: Error) => log('warn', 'queue.beat_failed', { job: id, error: error.message }))
+    const answer = await Promise.race([failed, clock.sleep(Math.max(0, until - clock.now()), AbortSignal.any([late.signal, done])).catch(() => {})])
+    late.abort()
+    if (answer === 'lost') break
+    if (answer === 'kept') until = due
   }
+  if (!done.aborted) abort.abort(fault('CONFLICT', { why: 'the lease of this job is lost' }))
 }
 
 async function run(world: World, row: Row, owner: string, handler: (job: Job) => Promise<void>, options: Required<JobOptions>, abort: AbortController): Promise<void> {

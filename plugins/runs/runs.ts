@@ -1,9 +1,9 @@
 // Starts, follows and stops runs, for one caller at a time.
 import { terminalTypes } from '#contracts/events.ts'
 import type { RunStart, RunStarted } from '#contracts/runs.ts'
-import { fault, type Caller, type WireEvent } from '#kernel'
+import { fault, type Caller, type WireEvent, type WireEvents } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
-import type { LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
+import type { Eventlog, LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, Sessions, streamOf, type Run, type Status } from './collections.ts'
 import type { Driver } from './drive.ts'
@@ -13,15 +13,26 @@ import { withdraw } from './steps/place.ts'
 type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver }
 const isTerminal = ({ type, hidden }: LoggedEvent) => !hidden && (terminalTypes as readonly string[]).includes(type)
 
-/** What clients may see, ending with the terminal event. */
-async function* visible(batches: AsyncIterable<readonly LoggedEvent[]>): AsyncGenerator<readonly WireEvent[]> {
+const shown = (batch: readonly LoggedEvent[]): readonly WireEvent[] => batch.filter(({ hidden }) => !hidden)
+
+/** What clients may see, ending with the terminal event. `first` was read already. */
+async function* visible(first: readonly LoggedEvent[], batches: AsyncIterable<readonly LoggedEvent[]>): AsyncGenerator<readonly WireEvent[]> {
+  if (first.length > 0) yield shown(first)
   for await (const batch of batches) {
-    const shown = batch.some(({ hidden }) => hidden) ? batch.filter(({ hidden }) => !hidden) : batch
-    if (shown.length > 0) yield shown
-    if (shown.some(isTerminal)) return
+    const events = shown(batch)
+    if (events.length > 0) yield events
+    if (batch.some(isTerminal)) return
   }
 }
-async function* nothing(): AsyncGenerator<readonly WireEvent[]> {}
+/** Events that a reader is handed at once; what is beyond them is followed. */
+const pageEvents = 1000
+
+/** The first seq that is still kept, when the cursor lies before it. */
+async function missed(log: Eventlog, stream: string, after: number): Promise<number | undefined> {
+  const { first, last } = await log.bounds(stream)
+  if (after > last) throw fault('CURSOR_INVALID', { field: 'Last-Event-ID', why: `is beyond the last event (${last})` })
+  return after < first - 1 ? first : undefined
+}
 
 export function createRuns({ store, eventlog, clock, admission, driver }: Deps) {
   const find = async (caller: Caller, runId: string): Promise<Run> => {
@@ -45,21 +56,16 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
     },
 
     /** Everything after the cursor, then what comes, to the end of the run. CURSOR_INVALID beyond the log; `gone` first when retention has passed the cursor. */
-    async follow(caller: Caller, runId: string, after: number, signal: AbortSignal): Promise<AsyncIterable<readonly WireEvent[]>> {
-      const run = await find(caller, runId), log = eventlog.tenant(caller), stream = streamOf(run.id)
-      if (after === 0) return visible(log.follow(stream, { after, signal }))
-      const { first, last } = await log.bounds(stream)
-      if (after > last) throw fault('CURSOR_INVALID', { field: 'Last-Event-ID', why: `is beyond the last event (${last})` })
-      if (after === last) {
-        const [newest] = await log.read(stream, { after: last - 1, limit: 1 })
-        if (newest && isTerminal(newest)) return nothing()
-      }
-      const rest = visible(log.follow(stream, { after, signal }))
-      if (after >= first - 1) return rest
-      return (async function* () {
-        yield [{ seq: first - 1, type: 'gone', data: { first } }]
-        yield* rest
-      })()
+    async follow(caller: Caller, runId: string, after: number, signal: AbortSignal): Promise<WireEvents> {
+      const log = eventlog.tenant(caller), stream = streamOf(runId)
+      // The event at the cursor is read too: that it is there proves the cursor, and that it ended the run proves that nothing follows.
+      const [, page] = await Promise.all([find(caller, runId), log.read(stream, { after: Math.max(0, after - 1), limit: pageEvents })])
+      const gone = page[0]?.seq === Math.max(1, after) ? undefined : await missed(log, stream, after)
+      const fresh = page.filter(({ seq }) => seq > after)
+      await eventlog.durable()
+      const before: LoggedEvent[] = gone === undefined ? [] : [{ seq: gone - 1, type: 'gone', data: { first: gone } }]
+      if (page.some(isTerminal)) return [...before, ...shown(fresh)]
+      return visible([...before, ...fresh], log.follow(stream, { after: page.at(-1)?.seq ?? after, signal }))
     },
 
     /** Stops the work. Asking twice, or after the end, changes nothing. */

@@ -40,7 +40,7 @@ export async function startServer({ env = {}, plugins, given = {} }: { env?: Env
 
   const call = async (method: string, path: string, { token, body, headers = {}, raw }: { token?: string | undefined; body?: unknown; headers?: Record<string, string>; raw?: Uint8Array | string } = {}): Promise<Answer> => {
     const content = raw ?? (body === undefined ? undefined : JSON.stringify(body))
-    const response = await fetch(path.startsWith('/api') ? root + path : base + path, {
+    const response = await fetch(path.startsWith('/api/') ? root + path : base + path, {
       method, headers: { ...(token ? { authorization: `Bearer ${token}` } : {}), ...(content === undefined ? {} : { 'content-type': 'application/json' }), ...headers }, ...(content === undefined ? {} : { body: content as string }),
     })
     const text = await response.text()

@@ -4,6 +4,8 @@ import type { WireEvent } from '#contracts/contract.ts'
 
 /** A comment goes out this often, so that proxies keep a silent stream open. */
 const heartbeatSeconds = 15
+/** Tells a client when to come back after a break; EventSource would wait for three seconds or more. */
+const opening = 'retry: 1000\n\n'
 /** A reader that takes nothing for so long is dropped; its cursor serves it when it comes back. */
 const stalledMs = 30_000
 
@@ -38,7 +40,11 @@ export function createEventStreams() {
 
   return {
     open: () => ends.size,
-    /** Writes until the events end, the client leaves, or everything stops. The head goes out with the first events when these are there already. */
+    /** A stream that has ended already, in one write. */
+    sendAll(response: ServerResponse, events: readonly WireEvent[]): void {
+      response.end(opening + events.map(frame).join(''))
+    },
+    /** Writes until the events end, the client leaves, or everything stops. The head goes out with the first events where these are there already. */
     async send(response: ServerResponse, events: AsyncIterable<readonly WireEvent[]>): Promise<void> {
       const iterator = events[Symbol.asyncIterator](), bucket = buckets[ends.size % heartbeatSeconds]!, stop = new AbortController()
       const gone = new Promise<{ done: true; value: undefined }>(resolve => {
@@ -48,14 +54,18 @@ export function createEventStreams() {
       })
       ends.set(response, stop)
       bucket.add(response)
-      const early = setImmediate(() => {
-        if (!response.headersSent || response.writableLength === 0) response.flushHeaders()
-      })
+      let begun = false
+      const begin = (frames: string): boolean => {
+        const text = begun ? frames : opening + frames
+        begun = true
+        return response.write(text)
+      }
+      const early = setImmediate(() => { if (!begun) begin('') })
       try {
         for (;;) {
           const { done, value } = await Promise.race([iterator.next(), gone])
           if (done || response.destroyed) break
-          if (!response.write(value.map(frame).join(''))) await drained(response)
+          if (!begin(value.map(frame).join(''))) await drained(response)
         }
       } finally {
         clearImmediate(early)

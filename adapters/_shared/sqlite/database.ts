@@ -44,7 +44,11 @@ function configure(raw: DatabaseSync, { path, bytesMax }: Start): void {
   raw.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF')
   raw.exec('PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864')
   if (bytesMax > 0) raw.exec(`PRAGMA max_page_count = ${Math.ceil(bytesMax / pageBytes)}`)
-  // What was asked for is not always what a build or a file system grants; without these two an acknowledged write could be lost.
+  checkDurable(raw, path)
+}
+
+/** What was asked for is not always what a build or a file system grants; without these two an acknowledged write could be lost. */
+export function checkDurable(raw: DatabaseSync, path: string): void {
   if (pragma(raw, 'journal_mode') !== 'wal') throw unavailable(path, 'its file system does not support a write-ahead log')
   if (pragma(raw, 'synchronous') !== 2) throw unavailable(path, 'it does not grant full synchronisation')
 }

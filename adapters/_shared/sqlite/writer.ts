@@ -10,6 +10,7 @@ const pendingMax = 100_000
 type Answered = { readonly write: boolean; readonly done: (answer: never) => void; readonly failed: (error: Fault) => void }
 type Waiter = { readonly through: number; readonly resolve: () => void; readonly reject: (error: Fault) => void }
 
+export type Watcher = { readonly settled: (through: number) => void; readonly lost: () => void; readonly ended: (why: Fault) => void }
 export type Writer = {
   readonly path: string
   /** The answer, as `convert` makes it of what the thread sends. */
@@ -23,14 +24,14 @@ export type Writer = {
   hasten(): void
   /** The number of the last operation submitted, for `settled`. */
   last(): number
-  /** Called with the number of the last operation that is on disk, and when some were lost. */
-  watch(watcher: { readonly settled: (through: number) => void; readonly lost: () => void; readonly ended: (why: Fault) => void }): void
+  /** Calls with the number of the last operation that is on disk, when some were lost, and at the end; the function answered stops it. */
+  watch(watcher: Watcher): () => void
   close(): Promise<void>
 }
 
 // Where this file came from tells what its neighbour is called: published packages carry JavaScript.
 const workerUrl = () => new URL(import.meta.url.replace(/writer\.(ts|js)[^/]*$/, 'worker.$1'))
-const closed = () => fault('UNAVAILABLE', { what: 'The database', why: 'it is closed' })
+export const closed = () => fault('UNAVAILABLE', { what: 'The database', why: 'it is closed' })
 const isFailure = (answer: unknown): answer is Failure => typeof answer === 'object' && answer !== null && !Array.isArray(answer)
 
 function startThread(start: Start): Promise<Worker> {
@@ -47,7 +48,7 @@ function startThread(start: Start): Promise<Worker> {
 
 export async function openWriter(start: Start, now: () => number): Promise<Writer> {
   const thread = await startThread(start)
-  const watchers: Parameters<Writer['watch']>[0][] = []
+  const watchers = new Set<Watcher>()
   const inFlight: Answered[][] = []
   let waiting: Answered[] = []
   let operations: Operation[] = []
@@ -155,7 +156,10 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
     },
     epoch: () => epoch,
     last: () => submitted,
-    watch: (watcher) => void watchers.push(watcher),
+    watch(watcher) {
+      watchers.add(watcher)
+      return () => void watchers.delete(watcher)
+    },
     close() {
       if (ended) return Promise.resolve()
       flush()

@@ -1,0 +1,45 @@
+// Argon2id (RFC 9106) at OWASP's floor: 19 MiB, two passes, one lane; kept as a PHC string, so that the figures may grow later.
+import { argon2, timingSafeEqual } from 'node:crypto'
+import { fault } from '#contracts/faults.ts'
+import type { Clock } from '#ports/clock.ts'
+import { lanes } from './lanes.ts'
+
+type Cost = { readonly memory: number; readonly passes: number; readonly parallelism: number }
+const COST: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
+const TAG_BYTES = 32
+const SALT_BYTES = 16
+/** Each takes a thread of the pool that also reads files: two leave the others room. */
+const AT_ONCE = 2
+const WAITING_MAX = 200
+const RETRY_MS = 2000
+
+const PHC = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
+const unpadded = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
+
+const derive = (password: string, { salt, memory, passes, parallelism, tagLength }: Cost & { salt: Uint8Array; tagLength: number }): Promise<Buffer> =>
+  new Promise((resolve, reject) => {
+    // The same characters typed on two keyboards may be different code points: NFKC, as NIST SP 800-63B asks.
+    argon2('argon2id', { message: Buffer.from(password.normalize('NFKC'), 'utf8'), nonce: salt, memory, passes, parallelism, tagLength }, (error, tag) => (error === null ? resolve(tag) : reject(error)))
+  })
+
+export function createPasswords({ clock }: { clock: Pick<Clock, 'randomBytes'> }) {
+  const lane = lanes({ atOnce: AT_ONCE, waitingMax: WAITING_MAX, refuse: () => fault('SHEDDING', { seconds: RETRY_MS / 1000 }, { retryAfterMs: RETRY_MS }) })
+  const { memory, passes, parallelism } = COST
+  // What an unknown user's password is held against: the same work, and never a match.
+  const nobody = `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(clock.randomBytes(SALT_BYTES))}$${unpadded(clock.randomBytes(TAG_BYTES))}`
+  return {
+    async hash(password: string): Promise<string> {
+      const salt = clock.randomBytes(SALT_BYTES)
+      const tag = await lane(() => derive(password, { ...COST, salt, tagLength: TAG_BYTES }))
+      return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
+    },
+    /** Takes as long when there is no hash to compare with, and is false then. */
+    async matches(password: string, hash: string | undefined): Promise<boolean> {
+      const [, m, t, p, salt, tag] = PHC.exec(hash ?? nobody) ?? PHC.exec(nobody)!
+      const expected = Buffer.from(tag!, 'base64')
+      const found = await lane(() => derive(password, { memory: Number(m), passes: Number(t), parallelism: Number(p), salt: Buffer.from(salt!, 'base64'), tagLength: expected.length }))
+      return timingSafeEqual(found, expected) && hash !== undefined
+    },
+  }
+}
+export type Passwords = ReturnType<typeof createPasswords>

@@ -1,0 +1,144 @@
+// What is ours in the HTTP server: errors, CORS, HEAD, limits, ids, streams, the documents.
+import { connect } from 'node:net'
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { startServer } from '../kit/server.ts'
+
+const server = await startServer({ env: { CORS_ORIGINS: 'https://app.example.org', LIMITS_RUNS_PER_SECOND: '5', LIMITS_RUNS_BURST: '10', TRUST_PROXY: '1', MODELS_URL: 'scripted:?tokens=5&interval_ms=0' } })
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+
+test('unknown paths and methods are refused in our words', async () => {
+  const unknown = await server.call('GET', '/nowhere')
+  assert.is(unknown.status, 404)
+  assert.equal(Object.keys(unknown.body as object), ['detail', 'code', 'request_id'])
+  const method = await server.call('PUT', '/chat', { body: {} })
+  assert.is(method.status, 405)
+  assert.match((method.body as { detail: string }).detail, /PUT is not offered at \/api\/v1\/chat/)
+  assert.match(method.headers.get('allow') ?? '', /POST/)
+})
+
+test('every answer carries a request id, the client\'s own where it is a sane one', async () => {
+  assert.match((await server.call('GET', '/healthz')).headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/)
+  assert.is((await server.call('GET', '/healthz', { headers: { 'x-request-id': 'abc-1' } })).headers.get('x-request-id'), 'abc-1')
+  assert.is.not((await server.call('GET', '/healthz', { headers: { 'x-request-id': 'a b<script>' } })).headers.get('x-request-id'), 'a b<script>')
+  const refused = await server.call('GET', '/balance')
+  assert.is((refused.body as { request_id: string }).request_id, refused.headers.get('x-request-id'))
+})
+
+test('HEAD is GET without its body', async () => {
+  const response = await fetch(`${server.base}/healthz`, { method: 'HEAD' })
+  assert.is(response.status, 200)
+  assert.is(await response.text(), '')
+  assert.ok(Number(response.headers.get('content-length')) > 0)
+})
+
+test('a preflight names the origin that may call, and no other', async () => {
+  const preflight = (origin: string) => fetch(`${server.base}/chat`, { method: 'OPTIONS', headers: { origin, 'access-control-request-method': 'POST' } })
+  const ours = await preflight('https://app.example.org'), theirs = await preflight('https://evil.example.org')
+  assert.is(ours.status, 204)
+  assert.is(ours.headers.get('access-control-allow-origin'), 'https://app.example.org')
+  assert.match(ours.headers.get('access-control-allow-headers') ?? '', /Last-Event-ID/)
+  assert.is(theirs.headers.get('access-control-allow-origin'), null)
+  const plain = await fetch(`${server.base}/healthz`, { headers: { origin: 'https://app.example.org' } })
+  assert.is(plain.headers.get('access-control-allow-origin'), 'https://app.example.org')
+})
+
+test('a burst of ten passes, the eleventh waits as long as it is told', async () => {
+  const { token } = await server.account(), other = await server.account()
+  const answers = await Promise.all(Array.from({ length: 14 }, () => server.call('POST', '/chat', { token, body: { message: 'x' } })))
+  const refused = answers.filter(({ status }) => status === 429)
+  assert.is(answers.filter(({ status }) => status === 200).length, 10)
+  assert.is(refused.length, 4)
+  for (const { headers, body } of refused) {
+    assert.is(headers.get('retry-after'), '1')
+    assert.match((body as { detail: string }).detail, /Too many requests \(runs\)/)
+  }
+  assert.is((await server.call('POST', '/chat', { token: other.token, body: { message: 'x' } })).status, 200, 'another user is not held up')
+  await pause(1000)
+  assert.is((await server.call('POST', '/chat', { token, body: { message: 'x' } })).status, 200)
+})
+
+test('a stream ends at once for a cursor at the end, and Last-Event-ID beats ?after', async () => {
+  const { token } = await server.account()
+  const { run_id: runId } = (await server.call('POST', '/chat', { token, body: { message: 'x' } })).body as { run_id: string }
+  const whole = await (await server.stream(token, runId)).text()
+  const ids = [...whole.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id!)
+  const atEnd = await server.stream(token, runId, { 'last-event-id': ids.at(-1)! })
+  assert.is(atEnd.status, 200)
+  assert.not.match(await atEnd.text(), /id:/)
+  const both = await (await server.stream(token, runId, { 'last-event-id': ids[2]! }, `?after=${ids[0]}`)).text()
+  assert.equal([...both.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id), ids.slice(3))
+  const query = await (await server.stream(token, runId, {}, `?after=${ids[1]}`)).text()
+  assert.equal([...query.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id), ids.slice(2))
+})
+
+test('a stream is not cached or buffered on its way, and tells the client when to come back', async () => {
+  const { token } = await server.account()
+  const { run_id: runId } = (await server.call('POST', '/chat', { token, body: { message: 'x' } })).body as { run_id: string }
+  const stream = await server.stream(token, runId)
+  assert.is(stream.headers.get('content-type'), 'text/event-stream; charset=utf-8')
+  assert.is(stream.headers.get('cache-control'), 'no-store')
+  assert.is(stream.headers.get('x-accel-buffering'), 'no')
+  assert.match(await stream.text(), /^retry: \d+$/m)
+})
+
+test('a client that goes away leaves no stream behind', async () => {
+  const { token } = await server.account()
+  const { run_id: runId } = (await server.call('POST', '/chat', { token, body: { message: '[[stall_after=1]]' } })).body as { run_id: string }
+  const abort = new AbortController()
+  const stream = await fetch(`${server.base}/runs/${runId}/events`, { headers: { authorization: `Bearer ${token}` }, signal: abort.signal })
+  await stream.body!.getReader().read()
+  assert.match((await server.call('GET', '/metrics')).text, /http_open_streams 1/)
+  abort.abort()
+  await pause(100)
+  assert.match((await server.call('GET', '/metrics')).text, /http_open_streams 0/)
+  await server.call('POST', `/runs/${runId}/cancel`, { token })
+})
+
+test('a body that never ends is not waited for, and a broken request kills nobody', async () => {
+  const socket = connect(Number(new URL(server.root).port), '127.0.0.1')
+  socket.write('POST /api/v1/auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"email":')
+  await pause(50)
+  socket.destroy()
+  const garbage = connect(Number(new URL(server.root).port), '127.0.0.1')
+  garbage.write('\u0001\u0002\u0003 nonsense\r\n\r\n')
+  await pause(50)
+  garbage.destroy()
+  assert.is((await server.call('GET', '/healthz')).status, 200)
+})
+
+test('ready says what cannot serve', async () => {
+  const { status, body } = await server.call('GET', '/readyz')
+  assert.is(status, 200)
+  assert.ok((body as { checks: { name: string; ok: boolean }[] }).checks.some(({ name, ok }) => name === 'port:storage' && ok))
+})
+
+test('the OpenAPI document names every operation with each of its statuses', async () => {
+  const { body } = await server.call('GET', '/openapi.json')
+  const { openapi, paths } = body as { openapi: string; paths: Record<string, Record<string, { responses: object; summary: string }>> }
+  assert.is(openapi, '3.1.0')
+  for (const { key, path } of server.kernel.host.operations()) {
+    const verb = key.slice(0, key.indexOf(' ')).toLowerCase()
+    assert.ok(paths[path]?.[verb]?.summary, key)
+    assert.ok('500' in paths[path]![verb]!.responses, key)
+  }
+  const chat = Object.keys(paths['/api/v1/chat']!['post']!.responses)
+  for (const status of ['200', '400', '401', '402', '403', '404', '409', '413', '415', '429', '500', '503']) assert.ok(chat.includes(status), status)
+})
+
+test('the page to read loads nothing from anywhere', async () => {
+  const { status, text, headers } = await server.call('GET', '/docs')
+  assert.is(status, 200)
+  assert.match(headers.get('content-type') ?? '', /text\/html/)
+  assert.match(text, /Start a durable run/)
+  assert.not.match(text, /<script|src=|https?:\/\/(?!localhost)|@import|url\(/)
+})
+
+test('metrics count by route template, never by id', async () => {
+  const { text } = await server.call('GET', '/metrics')
+  assert.match(text, /http_requests_total\{method="POST",route="\/api\/v1\/chat",status="200"\} \d+/)
+  assert.not.match(text, /[0-9a-f]{8}-[0-9a-f]{4}-/)
+})
+
+test.after(() => server.stop())
+test.run()

@@ -1,0 +1,74 @@
+// Made from the contracts: every identifier of every operation is tried by its owner, by another organisation, by a colleague and by nobody.
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { colleagueOf } from '../kit/colleague.ts'
+import { refsOf, sample } from '../kit/sample.ts'
+import { startServer, type Account } from '../kit/server.ts'
+
+const server = await startServer({ env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', LIMITS_TOKEN_PER_MINUTE: '10000' } })
+const owner = await server.account(), stranger = await server.account(), colleague = await colleagueOf(server, owner)
+
+const chat = async () => {
+  const { body } = await server.call('POST', '/chat', { token: owner.token, body: { message: 'mine' } })
+  const run = body as { run_id: string; session_id: string }
+  await (await server.stream(owner.token, run.run_id)).text()
+  return run
+}
+/** A living thing of the owner's, for each kind of identifier. Kinds that no operation can make yet have none, and every id of theirs is unknown. */
+const fixtures: Record<string, (() => Promise<string>) | 'none yet'> = {
+  run: async () => (await chat()).run_id,
+  session: async () => (await chat()).session_id,
+  'api-key': async () => ((await server.call('POST', '/api-keys', { token: owner.token, body: { name: 'one' } })).body as { id: string }).id,
+  upload: 'none yet', kb: 'none yet', workspace: 'none yet',
+}
+
+type Try = { readonly name: string; readonly kind: string; readonly as: (id: string, who: Account | undefined) => Promise<{ status: number; text: string }> }
+const tries: Try[] = server.kernel.host.operations().flatMap(({ key, path, operation }) => {
+  const method = key.slice(0, key.indexOf(' ')), params = { properties: (operation.params ?? {}) as Record<string, object> }
+  const send = async (url: string, who: Account | undefined, body: unknown) => {
+    const response = await fetch(server.root + url, { method, headers: { ...(who ? { authorization: `Bearer ${who.token}` } : {}), ...(operation.body ? { 'content-type': 'application/json' } : {}) }, ...(operation.body ? { body: JSON.stringify(body) } : {}) })
+    return { status: response.status, text: await response.text() }
+  }
+  const fits = () => (operation.body ? sample(operation.body) as Record<string, unknown> : undefined)
+  return [
+    ...refsOf(params).map(({ field, kind }): Try => ({ name: `${key} {${field}}`, kind, as: (id, who) => send(path.replace(`{${field}}`, id), who, fits()) })),
+    ...refsOf(operation.body).map(({ field, kind, list }): Try => ({ name: `${key} body.${field}`, kind, as: (id, who) => send(path, who, { ...fits(), [field]: list ? [id] : id }) })),
+  ]
+})
+
+test('every path parameter that is an identifier is marked', () => {
+  const unmarked = server.kernel.host.operations().flatMap(({ key, operation }) => Object.entries(operation.params ?? {}).filter(([, schema]) => (schema as { format?: string }).format === 'uuid' && !('x-ref' in schema)).map(([name]) => `${key} ${name}`))
+  assert.equal(unmarked, [])
+  assert.ok(tries.length >= 12, `identifiers are found (${tries.length})`)
+})
+
+for (const { name, kind, as } of tries) {
+  test(`${name}: another's is unknown`, async () => {
+    const fixture = fixtures[kind]
+    assert.ok(fixture, `there is no fixture for ${kind}`)
+    const id = fixture === 'none yet' ? crypto.randomUUID() : await fixture!()
+    const strange = await as(id, stranger), near = await as(id, colleague), nobody = await as(id, undefined), absent = await as(crypto.randomUUID(), stranger)
+    assert.is(strange.status, 404, `another organisation got ${strange.status} ${strange.text}`)
+    assert.is(near.status, 404, `a colleague got ${near.status} ${near.text}`)
+    assert.is(nobody.status, 401, `nobody got ${nobody.status}`)
+    const plain = (text: string) => text.replace(/"request_id":"[^"]*"/, '')
+    assert.is(plain(strange.text), plain(absent.text), 'what is not yours looks like what is not there')
+    if (fixture === 'none yet') return
+    const mine = await as(id, owner)
+    assert.ok(mine.status < 300, `its owner got ${mine.status} ${mine.text}`)
+  })
+}
+
+test('lists and balances hold nothing of another organisation', async () => {
+  await chat()
+  const { run_id: runId } = await chat()
+  for (const { key, path, operation } of server.kernel.host.operations()) {
+    if (!key.startsWith('GET ') || operation.params || operation.auth === 'public' || operation.reply === 'sse') continue
+    const { status, text } = await server.call('GET', path, { token: stranger.token })
+    assert.is(status, 200, key)
+    for (const secret of [owner.org_id, owner.user_id, runId, 'mine']) assert.not.match(text, secret, `${key} shows ${secret}`)
+  }
+})
+
+test.after(() => server.stop())
+test.run()
