@@ -68,10 +68,10 @@ export async function createInstance({ plugin, generation, config, rates, log, c
       service: name => root.resolve(name),
       async within(values, call) {
         inside++
-        const scope = root.createScope()
         try {
-          for (const name in values) scope.register(name, asValue(values[name]))
-          return await call(scope.cradle as never)
+          // A request's scope is its values before the container's cradle: they are found first, the cradle stays strict about the rest.
+          // awilix's own createScope() builds a whole container, 10 µs and its garbage for each request, to hold the same eight values.
+          return await call({ __proto__: root.cradle, ...values } as never)
         } finally {
           leave()
         }

@@ -26,6 +26,8 @@ async function* visible(first: readonly LoggedEvent[], batches: AsyncIterable<re
 }
 /** Events that a reader is handed at once; what is beyond them is followed. */
 const pageEvents = 1000
+/** Runs whose user is remembered, about 150 bytes each. */
+const ownersMax = 10_000
 
 /** The first seq that is still kept, when the cursor lies before it. */
 async function missed(log: Eventlog, stream: string, after: number): Promise<number | undefined> {
@@ -40,12 +42,29 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
     if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
     return run
   }
+  // Whose a run is never changes. Remembered for the readers who come right after the start, or again and again with their cursors.
+  const owners = new Map<string, string>()
+  const remember = ({ orgId, id, userId }: Run) => {
+    owners.set(`${orgId}/${id}`, userId)
+    if (owners.size > ownersMax) owners.delete(owners.keys().next().value!)
+  }
+  /** A page of the run's stream that the caller may read. Its records are removed before the run is: while there are any, there is the run. */
+  const readable = async (caller: Caller, runId: string, after: number): Promise<LoggedEvent[]> => {
+    const reading = eventlog.tenant(caller).read(streamOf(runId), { after, limit: pageEvents })
+    if (owners.get(`${caller.orgId}/${runId}`) === caller.userId) {
+      const page = await reading
+      if (page.length > 0) return page
+    }
+    const [run, page] = await Promise.all([find(caller, runId), reading])
+    remember(run)
+    return page
+  }
   return {
-    find,
     async start(caller: Caller, request: RunStart, idempotencyKey: string | undefined): Promise<RunStarted> {
       if (idempotencyKey && request.idempotency_key && idempotencyKey !== request.idempotency_key) throw fault('INVALID_FIELD', { field: 'idempotency_key', why: 'differs from the Idempotency-Key header' })
       const key = request.idempotency_key ?? idempotencyKey
       const { run, placed, resumed, mine } = await admission.admit(caller, key ? { ...request, idempotency_key: key } : request)
+      remember(run)
       if (mine && placed.status === 'running') driver.begin(run)
       if (mine && placed.status === 'queued') {
         // The run ahead may have ended between the place in the queue and now.
@@ -59,7 +78,7 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
     async follow(caller: Caller, runId: string, after: number, signal: AbortSignal): Promise<WireEvents> {
       const log = eventlog.tenant(caller), stream = streamOf(runId)
       // The event at the cursor is read too: that it is there proves the cursor, and that it ended the run proves that nothing follows.
-      const [, page] = await Promise.all([find(caller, runId), log.read(stream, { after: Math.max(0, after - 1), limit: pageEvents })])
+      const page = await readable(caller, runId, Math.max(0, after - 1))
       const gone = page[0]?.seq === Math.max(1, after) ? undefined : await missed(log, stream, after)
       const fresh = page.filter(({ seq }) => seq > after)
       await eventlog.durable()

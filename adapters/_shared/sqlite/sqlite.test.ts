@@ -19,6 +19,7 @@ import { sharedWriter } from './sharing.ts'
 const things = collection<{ id: string; pad?: string; n?: number }>({ name: 'things', scope: 'platform', index: [['n']] })
 const child = fileURLToPath(new URL('../../../test/kit/sqlite-child.ts', import.meta.url))
 const pad = 'x'.repeat(2000)
+const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 const withPlace = (title: string, run: (place: Awaited<ReturnType<typeof sqlitePlace>>) => Promise<void>) =>
   test(title, async () => {
@@ -113,12 +114,22 @@ withPlace('a full disk: refused as such, what was on disk stays, and all goes on
   assert.ok(hasCode(failure, 'STORAGE_FULL'), String(failure))
   assert.ok(kept.length > 50)
   assert.is(await engine.count(things), kept.length)
+  await engine.remove(things, kept.pop()!)
+  await engine.durable()
+  await engine.insert(things, { id: 'fits' })
+  await engine.remove(things, 'fits')
+  await engine.durable()
   // Applied, and lost with the transaction that the next one fills: whoever waits is told.
+  // The many counts keep the thread busy, so that `after` is on its way before the loss is known here.
+  const busy = Promise.all(Array.from({ length: 300 }, () => engine.count(things, { pad: 'y' })))
   const small = engine.insert(things, { id: 'small' })
   const large = engine.insertMany(things, Array.from({ length: 50 }, (_, n) => ({ id: `l${n}`, pad })))
   const durable = engine.durable()
-  const outcomes = await Promise.allSettled([small, large, durable])
-  assert.equal(outcomes.map(({ status }) => status), ['rejected', 'rejected', 'rejected'])
+  await turn()
+  const after = engine.insert(things, { id: 'after' })
+  await busy
+  const outcomes = await Promise.allSettled([small, large, durable, after])
+  assert.equal(outcomes.map((one) => one.status === 'rejected' && (one.reason as Error).message.replace(/.*(lost|full).*/, '$1')), ['full', 'full', 'lost', 'lost'])
   assert.is.not(engine.epoch!(), epoch)
   assert.is(await engine.get(things, 'small'), undefined)
   await engine.durable()

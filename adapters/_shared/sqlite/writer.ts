@@ -1,4 +1,4 @@
-// The main thread's side of a database file: operations of one turn of the event loop travel together, answers come back in order.
+// The main thread's side of a database file: operations travel in batches, one at a time, and what comes meanwhile is the next one; answers come back in order.
 import { Worker } from 'node:worker_threads'
 import { fault, type Fault } from '#contracts/faults.ts'
 import { lost, raise } from './failures.ts'
@@ -35,7 +35,7 @@ export const closed = () => fault('UNAVAILABLE', { what: 'The database', why: 'i
 const isFailure = (answer: unknown): answer is Failure => typeof answer === 'object' && answer !== null && !Array.isArray(answer)
 
 function startThread(start: Start): Promise<Worker> {
-  const thread = new Worker(workerUrl(), { workerData: start, resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 16 } })
+  const thread = new Worker(workerUrl(), { workerData: start, resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 8 } })
   return new Promise((resolve, reject) => {
     thread.once('error', reject)
     thread.once('message', ({ refusal }: Started) => {
@@ -53,7 +53,7 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
   let waiting: Answered[] = []
   let operations: Operation[] = []
   let waiters: Waiter[] = []
-  let [epoch, submitted, lastWrite, settled, pending, ask, scheduled] = [0, 0, 0, 0, 0, false, false]
+  let [epoch, submitted, lastWrite, settled, pending, ask, scheduled, busy] = [0, 0, 0, 0, 0, false, false, false]
   let ended: Fault | undefined
   let closing: Promise<void> | undefined
 
@@ -61,13 +61,17 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
     scheduled = false
     if (ended || (operations.length === 0 && !ask)) return
     thread.postMessage([epoch, submitted, now(), ask, operations] satisfies Batch)
-    if (waiting.length > 0) inFlight.push(waiting)
+    if (waiting.length > 0) {
+      inFlight.push(waiting)
+      busy = true
+    }
     waiting = []
     operations = []
     ask = false
   }
+  // Waking the thread costs more than most operations: while it works on a batch, the next one gathers. It could not begin it earlier.
   function schedule(): void {
-    if (scheduled) return
+    if (scheduled || busy) return
     scheduled = true
     setImmediate(flush)
   }
@@ -130,7 +134,11 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
   }
 
   thread.on('message', ([to, through, answers]: Reply) => {
-    if (answers) answer(inFlight.shift()!, answers)
+    if (answers) {
+      busy = false
+      answer(inFlight.shift()!, answers)
+      if (operations.length > 0 || ask) schedule()
+    }
     if (to !== epoch) lose(to)
     settle(through)
   })
