@@ -12,6 +12,8 @@ export type Engines = {
   readonly entries: () => readonly (readonly [name: string, engine: Partial<Lifecycle & Durable>])[]
   /** Everything applied so far, on every port, is on disk. Undefined when nothing is pending anywhere. */
   durable(): Promise<unknown>
+  /** Changes when writes that had been applied were lost before they were on disk. */
+  epoch(): number
   close(): Promise<void>
 }
 
@@ -70,5 +72,9 @@ export async function bindAdapters({ settings, log, only = ports, given = {} }: 
     throw error
   }
   const syncing = [...bound.values()].filter(part => part.durable)
-  return { engine, close, entries: () => [...bound], durable: () => (syncing.length === 1 ? syncing[0]!.durable!() : Promise.all(syncing.map(part => part.durable!()))) }
+  return {
+    engine, close, entries: () => [...bound],
+    epoch: () => syncing.reduce((sum, part) => sum + (part.epoch?.() ?? 0), 0),
+    durable: () => (syncing.length === 1 ? syncing[0]!.durable!() : Promise.all(syncing.map(part => part.durable!()))),
+  }
 }

@@ -1,6 +1,7 @@
 // Every setting comes from the environment, twelve-factor style; this is the kernel's own list, and how a plugin's joins it.
 import { Type as t, type Static, type TSchema } from 'typebox'
 import { fault } from '#contracts/faults.ts'
+import type { HttpSettings } from '#ports/http.ts'
 import type { Rate } from '#ports/limits.ts'
 import type { Plugin } from './plugin.ts'
 import { createValidator } from './validate.ts'
@@ -47,6 +48,16 @@ export function readSettings(env: Environment): Settings {
   const settings = createValidator().check('config', KernelSettings)(given) as Settings
   if (Boolean(settings.TLS_CERT) !== Boolean(settings.TLS_KEY)) throw fault('INVALID_FIELD', { field: 'TLS_CERT', why: 'is needed together with TLS_KEY' })
   return settings
+}
+
+/** The part that is the HTTP server's. */
+export function httpSettings(settings: Settings): HttpSettings {
+  const { TLS_CERT: cert, TLS_KEY: key, TLS_REDIRECT_PORT: redirectPort } = settings
+  return {
+    host: settings.HOST, port: settings.PORT, trustProxy: settings.TRUST_PROXY, streamsMax: settings.HTTP_STREAMS_MAX, bodyBytesPerSecondMin: settings.HTTP_BODY_BYTES_PER_SECOND_MIN,
+    corsOrigins: settings.CORS_ORIGINS.split(',').map(origin => origin.trim()).filter(Boolean),
+    ...(cert && key ? { tls: { cert, key, ...(redirectPort === undefined ? {} : { redirectPort }) } } : {}),
+  }
 }
 
 const envName = (plugin: string, property: string, schema: { 'x-env'?: string }) => schema['x-env'] ?? `${snake(plugin)}_${snake(property)}`

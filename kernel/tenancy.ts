@@ -1,6 +1,7 @@
 // Scoped faces of the ports: no query without an organisation, or without a declared reason to go without.
 import type { BlobsEngine, ScopedBlobs } from '#ports/blobs.ts'
 import type { Eventlog, EventlogEngine, ScopedEventlog } from '#ports/eventlog.ts'
+import type { Durable } from '#ports/token.ts'
 import type { Change, Collection, Doc, ScopedStorage, StorageEngine, Store, Where } from '#ports/storage.ts'
 import type { Plugin } from './plugin.ts'
 
@@ -61,6 +62,8 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
   return Object.fromEntries(methods.map(method => [method, call(method)])) as unknown as Store
 }
 
+const durabilityOf = (engine: Durable): Required<Durable> => ({ durable: () => engine.durable(), epoch: () => engine.epoch?.() ?? 0 })
+
 /** What one plugin sees of the storage: its own collections, and the reasons that it declared. */
 export function scopeStorage(engine: StorageEngine, plugin: Pick<Plugin, 'name' | 'collections' | 'system'>): ScopedStorage {
   const own = new Set(plugin.collections?.map(({ name }) => name))
@@ -70,7 +73,7 @@ export function scopeStorage(engine: StorageEngine, plugin: Pick<Plugin, 'name' 
   const system = systemStore(engine, check)
   return {
     exclusive: engine.exclusive,
-    durable: () => engine.durable(),
+    ...durabilityOf(engine),
     tenant: scope => tenantStore(engine, orgOf(scope), check),
     system(why) {
       if (!plugin.system?.includes(why)) throw new Error(`${plugin.name} does not declare why it looks across organisations: ${why}`)
@@ -82,7 +85,7 @@ export function scopeStorage(engine: StorageEngine, plugin: Pick<Plugin, 'name' 
 /** Streams named within an organisation. */
 export function scopeEventlog(engine: EventlogEngine): ScopedEventlog {
   return {
-    durable: () => engine.durable(),
+    ...durabilityOf(engine),
     tenant(scope): Eventlog {
       const prefix = `${orgOf(scope)}/`
       return {

@@ -23,6 +23,6 @@ export type Eventlog = {
 export type EventlogEngine = Eventlog & Durable & Lifecycle & { readonly limits: { readonly appendBytesMax: number; readonly streamNameMax: number } }
 
 /** What a plugin sees: every stream lies within an organisation. */
-export type ScopedEventlog = Durable & { tenant(scope: { readonly orgId: string }): Eventlog }
+export type ScopedEventlog = Required<Durable> & { tenant(scope: { readonly orgId: string }): Eventlog }
 
 export const EventLog = port<ScopedEventlog>('eventlog')

@@ -66,7 +66,7 @@ export type StorageEngine = Store & Durable & Lifecycle & {
 }
 
 /** What a plugin sees: no query without an organisation, or without a declared reason to go without. */
-export type ScopedStorage = Durable & {
+export type ScopedStorage = Required<Durable> & {
   readonly exclusive: boolean
   tenant(scope: { readonly orgId: string }): Store
   /** Across organisations, for look-ups before the caller is known and for sweeps. `why` stands in the plugin's `system` list. */

@@ -78,10 +78,12 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
     async follow(caller: Caller, runId: string, after: number, signal: AbortSignal): Promise<WireEvents> {
       const log = eventlog.tenant(caller), stream = streamOf(runId)
       // The event at the cursor is read too: that it is there proves the cursor, and that it ended the run proves that nothing follows.
-      const page = await readable(caller, runId, Math.max(0, after - 1))
+      const epoch = eventlog.epoch(), page = await readable(caller, runId, Math.max(0, after - 1))
       const gone = page[0]?.seq === Math.max(1, after) ? undefined : await missed(log, stream, after)
       const fresh = page.filter(({ seq }) => seq > after)
+      // What was read may not be on disk yet, and must not leave before it is.
       await eventlog.durable()
+      if (eventlog.epoch() !== epoch) throw fault('STORAGE_FULL')
       const before: LoggedEvent[] = gone === undefined ? [] : [{ seq: gone - 1, type: 'gone', data: { first: gone } }]
       if (page.some(isTerminal)) return [...before, ...shown(fresh)]
       return visible([...before, ...fresh], log.follow(stream, { after: page.at(-1)?.seq ?? after, signal }))

@@ -1,0 +1,32 @@
+// A row of a contract made ready to serve: its handler, and the checks of everything that comes with a request.
+import type { Operation, OperationKey } from '#contracts/contract.ts'
+import { isSchema } from '#contracts/statuses.ts'
+import type { Instance } from './instance.ts'
+import { createValidator, type Check } from './validate.ts'
+
+export type Endpoint = {
+  readonly key: OperationKey
+  readonly path: string
+  readonly operation: Operation
+  readonly instance: Instance
+  readonly handler: (call: never) => unknown
+  readonly checks: { readonly params?: Check; readonly query?: Check; readonly headers?: Check; readonly body?: Check; readonly reply?: Check }
+}
+const mounts = { v1: '/api/v1', root: '' } as const
+
+/** Compiles an instance's rows; one Ajv for all of them, gone with the generation. `strict` checks replies too. */
+export function endpointsOf(instance: Instance, strict: boolean): Endpoint[] {
+  const validator = createValidator(), { contract = {}, routes = {}, mount = 'v1' } = instance.plugin
+  const object = (properties: Record<string, unknown>, required: string[]) => ({ type: 'object', properties, required })
+  return Object.entries(contract).map(([key, operation]) => ({
+    key: key as OperationKey, operation, instance, handler: routes[key]!,
+    path: mounts[mount] + key.slice(key.indexOf(' ') + 1),
+    checks: {
+      ...(operation.params && { params: validator.check('path', object(operation.params, Object.keys(operation.params))) }),
+      ...(operation.query && { query: validator.check('query', { ...operation.query, additionalProperties: false }) }),
+      ...(operation.headers && { headers: validator.check('headers', object(operation.headers, [])) }),
+      ...(operation.body && { body: validator.check('body', operation.body) }),
+      ...(strict && isSchema(operation.reply) && { reply: validator.check('reply', operation.reply) }),
+    },
+  }))
+}

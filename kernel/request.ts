@@ -1,0 +1,39 @@
+// What a request carries, read and checked: query, cursor, body.
+import { fault } from '#contracts/faults.ts'
+import type { HttpRequest } from '#ports/http.ts'
+import { bodyBytesMax, parseJson, requireJson } from './body.ts'
+import type { Endpoint } from './endpoint.ts'
+
+/** Later values of a repeated name win. MALFORMED_TEXT for escapes that are no UTF-8. */
+export function parseQuery(raw: string): Record<string, string> {
+  const out: Record<string, string> = {}
+  for (const part of raw ? raw.split('&') : []) {
+    const at = part.indexOf('='), [name, value] = at < 0 ? [part, ''] : [part.slice(0, at), part.slice(at + 1)]
+    try {
+      out[decodeURIComponent(name.replaceAll('+', ' '))] = decodeURIComponent(value.replaceAll('+', ' '))
+    } catch (cause) {
+      throw fault('MALFORMED_TEXT', { field: 'query' }, { cause })
+    }
+  }
+  return out
+}
+
+/** `Last-Event-ID` beats `?after`: an EventSource that reconnects repeats the old URL. */
+export function cursorOf(request: HttpRequest, query: Record<string, unknown>): number {
+  const header = request.headers['last-event-id']
+  const [field, text] = header !== undefined && header !== '' ? ['Last-Event-ID', header] : ['after', String(query['after'] ?? '0')]
+  if (!/^\d{1,15}$/.test(text)) throw fault('CURSOR_INVALID', { field, why: 'must be the seq of an event' })
+  return Number(text)
+}
+
+/** Undefined where none is asked for, or where one may be left out. */
+export async function readBody(request: HttpRequest, { operation, checks }: Endpoint): Promise<unknown> {
+  if (!checks.body) return undefined
+  const bytes = await request.body(operation.bodyMaxBytes ?? bodyBytesMax)
+  if (bytes.length === 0) {
+    if (operation.bodyOptional) return undefined
+    throw fault('INVALID_FIELD', { field: 'body', why: 'is required' })
+  }
+  requireJson(request.headers['content-type'])
+  return checks.body(parseJson(bytes))
+}

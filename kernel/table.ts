@@ -1,0 +1,25 @@
+// Everything that a request can meet, in one value: replaced whole, never changed.
+import type { Method } from '#contracts/contract.ts'
+import { endpointsOf, type Endpoint } from './endpoint.ts'
+import type { Instance } from './instance.ts'
+
+export type Table = {
+  readonly instances: ReadonlyMap<string, Instance>
+  /** `METHOD /path` with its mount → what serves it. */
+  readonly endpoints: ReadonlyMap<string, Endpoint>
+  /** Token id of a point → the items that are contributed now. */
+  readonly points: ReadonlyMap<string, readonly unknown[]>
+}
+export const emptyTable: Table = { instances: new Map(), endpoints: new Map(), points: new Map() }
+
+export const methodOf = ({ key }: Pick<Endpoint, 'key'>) => key.slice(0, key.indexOf(' ')) as Method
+const idOf = (endpoint: Pick<Endpoint, 'key' | 'path'>) => `${methodOf(endpoint)} ${endpoint.path}`
+
+/** The next table. Endpoints of instances that stay are kept as they are: compiling them anew would cost, and gain nothing. */
+export function tabulate(current: Table, instances: ReadonlyMap<string, Instance>, strict: boolean): Table {
+  const points = new Map<string, unknown[]>()
+  for (const { items } of instances.values()) for (const { point, item } of items) points.set(point, [...(points.get(point) ?? []), item])
+  const kept = Map.groupBy(current.endpoints.values(), ({ instance }) => instance)
+  const endpoints = [...instances.values()].flatMap(instance => kept.get(instance) ?? endpointsOf(instance, strict))
+  return { instances, points, endpoints: new Map(endpoints.map(endpoint => [idOf(endpoint), endpoint])) }
+}
