@@ -96,7 +96,7 @@ export function readRates(plugin: Plugin, env: Environment): Record<string, Rate
 }
 
 /** Every setting that there is, each once, for `--help`. */
-export const helpOf = (plugins: readonly Plugin[]): SettingHelp[] => [...new Map(allSettings(plugins).reverse().map(row => [row.name, row])).values()].reverse()
+export const helpOf = (plugins: readonly Plugin[]): SettingHelp[] => allSettings(plugins).filter(({ name }, at, all) => all.findIndex(row => row.name === name) === at)
 
 const allSettings = (plugins: readonly Plugin[]): SettingHelp[] => [
   ...propertiesOf(KernelSettings).map(([name, schema]) => ({ name, fallback: text(schema.default), about: schema.description ?? '' })),

@@ -1,4 +1,5 @@
 // Scoped faces of the ports: no query without an organisation, or without a declared reason to go without.
+import { fault } from '#contracts/faults.ts'
 import type { BlobsEngine, ScopedBlobs } from '#ports/blobs.ts'
 import type { Eventlog, EventlogEngine, ScopedEventlog } from '#ports/eventlog.ts'
 import type { Durable } from '#ports/token.ts'
@@ -87,14 +88,18 @@ export function scopeEventlog(engine: EventlogEngine): ScopedEventlog {
   return {
     ...durabilityOf(engine),
     tenant(scope): Eventlog {
-      const prefix = `${orgOf(scope)}/`
+      const orgId = orgOf(scope)
+      const named = (stream: string): string => {
+        if (stream === '') throw fault('INVALID_FIELD', { field: 'stream', why: 'has no name' })
+        return `${orgId}/${stream}`
+      }
       return {
-        append: (stream, events, options) => engine.append(prefix + stream, events, options),
-        read: (stream, options) => engine.read(prefix + stream, options),
-        bounds: stream => engine.bounds(prefix + stream),
-        follow: (stream, options) => engine.follow(prefix + stream, options),
-        trim: (stream, through) => engine.trim(prefix + stream, through),
-        remove: stream => engine.remove(prefix + stream),
+        append: (stream, events, options) => engine.append(named(stream), events, options),
+        read: (stream, options) => engine.read(named(stream), options),
+        bounds: stream => engine.bounds(named(stream)),
+        follow: (stream, options) => engine.follow(named(stream), options),
+        trim: (stream, through) => engine.trim(named(stream), through),
+        remove: stream => engine.remove(named(stream)),
       }
     },
   }

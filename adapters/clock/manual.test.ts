@@ -29,6 +29,18 @@ test('who wakes and sleeps again within the span is woken again, each time at it
   assert.equal(moments, [10, 20, 30])
   assert.is(clock.now(), 35)
 })
+test('a leap wakes whoever is due once, at its end', async () => {
+  const clock = manualClock(0)
+  const moments: number[] = []
+  void (async () => {
+    for (;;) {
+      await clock.sleep(10)
+      moments.push(clock.now())
+    }
+  })()
+  await clock.leap(1000)
+  assert.equal(moments, [1000])
+})
 test('the same seed gives the same ids and the same randomness; another seed gives others', () => {
   const draw = (seed: number) => {
     const clock = manualClock(0, { seed })

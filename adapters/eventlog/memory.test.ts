@@ -1,14 +1,17 @@
 import { test } from 'uvu'
 import { eventlogKit } from '../../test/kit/eventlog.ts'
+import { scopedEventlog } from '../../test/kit/scoped.ts'
 import { memoryEventlog } from './memory.ts'
 
-eventlogKit(test, 'memory', {
-  survives: false,
-  place: async () => ({
-    async open() {
-      const log = memoryEventlog()
-      return { log, close: () => log.close() }
-    },
-  }),
-})
+for (const [name, face] of [['memory', memoryEventlog], ['memory, of a tenant', () => scopedEventlog(memoryEventlog())]] as const) {
+  eventlogKit(test, name, {
+    survives: false,
+    place: async () => ({
+      async open() {
+        const log = face()
+        return { log, close: () => log.close() }
+      },
+    }),
+  })
+}
 test.run()

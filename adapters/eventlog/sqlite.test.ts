@@ -2,6 +2,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { eventlogKit } from '../../test/kit/eventlog.ts'
 import { refuses } from '../../test/kit/runner.ts'
+import { scopedEventlog } from '../../test/kit/scoped.ts'
 import { sqlitePlace } from '../../test/kit/sqlite.ts'
 import { systemClock } from '../clock/system.ts'
 
@@ -21,6 +22,20 @@ eventlogKit(test, 'sqlite, beside the storage', {
             await storage.close()
           },
         }
+      },
+    }
+  },
+})
+
+eventlogKit(test, 'sqlite, of a tenant', {
+  survives: true,
+  place: async () => {
+    const place = await sqlitePlace(systemClock())
+    return {
+      clean: place.clean,
+      async open() {
+        const log = scopedEventlog(await place.openLog())
+        return { log, close: log.close }
       },
     }
   },

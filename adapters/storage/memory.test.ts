@@ -1,13 +1,16 @@
 import { test } from 'uvu'
+import { scopedStorage } from '../../test/kit/scoped.ts'
 import { storageKit } from '../../test/kit/storage.ts'
 import { manualClock } from '../clock/manual.ts'
 import { memoryStorage } from './memory.ts'
 
-storageKit(test, 'memory', {
-  survives: false,
-  place: async () => {
-    const clock = manualClock()
-    return { clock, open: async () => memoryStorage(clock) }
-  },
-})
+for (const [name, face] of [['memory', memoryStorage], ['memory, of a tenant', (clock: ReturnType<typeof manualClock>) => scopedStorage(memoryStorage(clock))]] as const) {
+  storageKit(test, name, {
+    survives: false,
+    place: async () => {
+      const clock = manualClock()
+      return { clock, open: async () => face(clock) }
+    },
+  })
+}
 test.run()

@@ -1,7 +1,15 @@
 import { test } from 'uvu'
+import { scopedStorage } from '../../test/kit/scoped.ts'
 import { sqlitePlace } from '../../test/kit/sqlite.ts'
 import { storageKit } from '../../test/kit/storage.ts'
 import { manualClock } from '../clock/manual.ts'
 
 storageKit(test, 'sqlite', { survives: true, place: () => sqlitePlace(manualClock()) })
+storageKit(test, 'sqlite, of a tenant', {
+  survives: true,
+  place: async () => {
+    const place = await sqlitePlace(manualClock())
+    return { ...place, open: async () => scopedStorage(await place.open()) }
+  },
+})
 test.run()

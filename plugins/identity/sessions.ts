@@ -47,7 +47,7 @@ export function createSessions({ store, clock, tokens, states }: { store: Scoped
       if (known === undefined || known.expiresAt <= clock.now()) throw fault('REFRESH_INVALID')
       const [before, state] = await Promise.all([sessions.get(Families, known.familyId), states.fresh(known.userId)])
       const role = before === undefined ? undefined : state?.roles[before.orgId]
-      if (before === undefined || before.revokedAt !== undefined || role === undefined || state?.version !== before.version) throw fault('REFRESH_INVALID')
+      if (before === undefined || role === undefined || state?.version !== before.version) throw fault('REFRESH_INVALID')
       if (state.suspended) throw fault('ACCOUNT_SUSPENDED')
       if (!(await use(known))) {
         // Used again after its time: of the two who hold it, one is a thief, and nobody knows which.

@@ -1,4 +1,4 @@
-// The main thread's side of a database file: operations travel in batches, one at a time, and what comes meanwhile is the next one; answers come back in order.
+// The main thread's side of a database file: operations of one turn of the event loop travel together, answers come back in order.
 import { Worker } from 'node:worker_threads'
 import { fault, type Fault } from '#contracts/faults.ts'
 import { lost, raise } from './failures.ts'
@@ -53,7 +53,7 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
   let waiting: Answered[] = []
   let operations: Operation[] = []
   let waiters: Waiter[] = []
-  let [epoch, submitted, lastWrite, settled, pending, ask, scheduled, busy] = [0, 0, 0, 0, 0, false, false, false]
+  let [epoch, submitted, lastWrite, settled, pending, ask, scheduled] = [0, 0, 0, 0, 0, false, false]
   let ended: Fault | undefined
   let closing: Promise<void> | undefined
 
@@ -61,17 +61,13 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
     scheduled = false
     if (ended || (operations.length === 0 && !ask)) return
     thread.postMessage([epoch, submitted, now(), ask, operations] satisfies Batch)
-    if (waiting.length > 0) {
-      inFlight.push(waiting)
-      busy = true
-    }
+    if (waiting.length > 0) inFlight.push(waiting)
     waiting = []
     operations = []
     ask = false
   }
-  // Waking the thread costs more than most operations: while it works on a batch, the next one gathers. It could not begin it earlier.
   function schedule(): void {
-    if (scheduled || busy) return
+    if (scheduled) return
     scheduled = true
     setImmediate(flush)
   }
@@ -134,11 +130,7 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
   }
 
   thread.on('message', ([to, through, answers]: Reply) => {
-    if (answers) {
-      busy = false
-      answer(inFlight.shift()!, answers)
-      if (operations.length > 0 || ask) schedule()
-    }
+    if (answers) answer(inFlight.shift()!, answers)
     if (to !== epoch) lose(to)
     settle(through)
   })

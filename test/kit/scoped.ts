@@ -1,0 +1,79 @@
+// The scoped faces of the ports, dressed as engines, so that a kit can be run a second time within one organisation of two.
+import type { EventlogEngine } from '#ports/eventlog.ts'
+import type { Collection, Doc, StorageEngine } from '#ports/storage.ts'
+import { scopeEventlog, tenantStore } from '../../kernel/tenancy.ts'
+
+const [ours, theirs] = ['00000000-0000-7000-8000-00000000000a', '00000000-0000-7000-8000-00000000000b']
+/** What the stamp adds to a document: `,"orgId":"…"`. */
+const stampBytes = `,"orgId":"${ours}"`.length
+
+const asTenants = <D extends Doc>(collection: Collection<D>): Collection<D> => ({ ...collection, scope: 'tenant', ...(collection.unique ? { unique: collection.unique.map(fields => ['orgId', ...fields]) } : {}) })
+/** `free` is the field that the kit makes unique later, over everybody's documents. */
+const plain = (doc: Doc) => {
+  const { free: _, ...rest } = doc as Doc & { free?: unknown }
+  return rest
+}
+const bare = <D extends Doc>(doc: D): D => {
+  const { orgId: _, ...rest } = doc as D & { orgId?: string }
+  return rest as unknown as D
+}
+/** The stamp is not the kit's business, neither in a document nor in the name of a key. */
+const plainly = (error: Error): Error => {
+  error.message = error.message.replace('orgId, ', '')
+  return error
+}
+
+/** Every write is made in another organisation too, under another id: its rows must never be seen, counted, changed or in the way. */
+export function scopedStorage(engine: StorageEngine): StorageEngine {
+  const store = tenantStore(engine, ours, () => undefined), other = tenantStore(engine, theirs, () => undefined)
+  const shadow = <D extends Doc>(c: Collection<D>, doc: D) => (typeof doc.id === 'string' && doc.id ? other.insert(asTenants(c), { ...plain(doc), id: `shadow-${doc.id}` } as unknown as D).catch(() => undefined) : undefined)
+  const told = <T>(work: Promise<T>) => work.catch((error: Error) => Promise.reject(plainly(error)))
+  return {
+    limits: { documentBytesMax: engine.limits.documentBytesMax - stampBytes },
+    exclusive: engine.exclusive,
+    define: c => told(engine.define(asTenants(c))),
+    durable: () => engine.durable(), ping: () => engine.ping(), close: () => engine.close(),
+    ...(engine.epoch ? { epoch: () => engine.epoch!() } : {}),
+    insert: async (c, doc) => {
+      await told(store.insert(asTenants(c), doc))
+      await shadow(c, doc)
+    },
+    async insertMany(c, docs) {
+      const { inserted, error } = await told(store.insertMany(asTenants(c), docs))
+      await Promise.all(docs.slice(0, inserted).map(doc => shadow(c, doc)))
+      return { inserted, ...(error ? { error: plainly(error) } : {}) }
+    },
+    get: async (c, id) => {
+      const doc = await store.get(asTenants(c), id)
+      return doc && bare(doc)
+    },
+    find: async (c, query) => {
+      const { items, ...rest } = await store.find(asTenants(c), query)
+      return { items: items.map(bare), ...rest }
+    },
+    update: async (c, id, change, options) => {
+      const doc = await told(store.update(asTenants(c), id, change, options))
+      return doc && bare(doc)
+    },
+    updateMany: (c, where, change) => told(store.updateMany(asTenants(c), where, change)),
+    remove: (c, id, options) => store.remove(asTenants(c), id, options),
+    removeMany: (c, where) => store.removeMany(asTenants(c), where),
+    count: (c, where) => store.count(asTenants(c), where),
+  }
+}
+
+/** The same names are written in another organisation too. */
+export function scopedEventlog(engine: EventlogEngine): EventlogEngine {
+  const log = scopeEventlog(engine).tenant({ orgId: ours }), other = scopeEventlog(engine).tenant({ orgId: theirs })
+  return {
+    ...log,
+    limits: { ...engine.limits, streamNameMax: engine.limits.streamNameMax - ours.length - 1 },
+    async append(stream, events, options) {
+      const last = await log.append(stream, events, options)
+      await other.append(stream, [{ type: 'shadow', data: null }]).catch(() => undefined)
+      return last
+    },
+    durable: () => engine.durable(), ping: () => engine.ping(), close: () => engine.close(),
+    ...(engine.epoch ? { epoch: () => engine.epoch!() } : {}),
+  }
+}
