@@ -1,7 +1,7 @@
 // Binds each port to the adapter that its URL names, in the order in which they ride on each other.
 import { existsSync, mkdirSync, chmodSync, readdirSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { fault } from '#contracts/faults.ts'
+import { fault, hasCode } from '#contracts/faults.ts'
 import type { Adapter, Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
@@ -38,11 +38,21 @@ async function load(port: string, setting: string, value: string): Promise<{ ada
   return { adapter, url }
 }
 
+/** What an adapter says of an option in its URL, said of the setting. */
+function named(error: unknown, setting: string, { options = {} }: Adapter): unknown {
+  if (!hasCode(error, 'INVALID_FIELD') || !Object.hasOwn(options, String(error.values['field']))) return error
+  return fault('INVALID_FIELD', { ...error.values, field: `${setting} (${error.values['field']})` }, { cause: error })
+}
+
 /** DATA_DIR holds secrets and customers' data: nobody else on the machine may look in. */
 export function prepareDataDir(dataDir: string): string {
   const path = resolve(dataDir)
-  mkdirSync(path, { recursive: true, mode: 0o700 })
-  chmodSync(path, 0o700)
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    chmodSync(path, 0o700)
+  } catch (cause) {
+    throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: `${path} cannot be made a private folder (${(cause as NodeJS.ErrnoException).code})` }, { cause })
+  }
   return path
 }
 
@@ -58,12 +68,12 @@ export async function bindAdapters({ settings, log, only = ports, given = {} }: 
   }
   const open = async (name: PortName) => {
     if (bound.has(name)) return
-    const setting = settingOf(name)
-    const value = String(settings[setting] ?? settings.STORAGE_URL)
-    const { adapter, url } = await load(name, setting, value)
+    const own = settingOf(name), setting = settings[own] === undefined ? 'STORAGE_URL' : own
+    const { adapter, url } = await load(name, setting, String(settings[setting]))
     for (const need of adapter.needs ?? []) await open(need as PortName)
     const clock = bound.get('clock') as Clock | undefined
-    bound.set(name, (await adapter.open({ url, dataDir, clock: clock as Clock, log, engine })) as Partial<Lifecycle & Durable>)
+    const opening = adapter.open({ url, dataDir, clock: clock as Clock, log, engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))
+    bound.set(name, (await opening) as Partial<Lifecycle & Durable>)
   }
   try {
     for (const name of only) await open(name)

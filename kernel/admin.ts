@@ -4,7 +4,6 @@ import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import type { TSchema } from 'typebox'
 import { isFault } from '#contracts/faults.ts'
 import { createValidator } from './validate.ts'
@@ -32,6 +31,26 @@ export async function runCommand(commands: Commands, name: string, options: unkn
   }
 }
 
+/** One line of a socket, then the answer to it. A line that is too long or no JSON is refused like any other mistake. */
+function converse(socket: Socket, commands: () => Commands): void {
+  let heard = ''
+  const answer = (words: Answer) => socket.end(`${JSON.stringify(words)}\n`)
+  const hear = (part: string) => {
+    heard += part
+    const end = heard.indexOf('\n')
+    if (end < 0 && heard.length <= lineMax) return
+    socket.off('data', hear).resume()
+    try {
+      if (end < 0 || end > lineMax) throw new Error(`A command has at most ${lineMax} characters.`)
+      const { command, options } = Object(JSON.parse(heard.slice(0, end))) as { command?: unknown; options?: unknown }
+      void runCommand(commands(), String(command), options ?? {}).then(answer)
+    } catch (error) {
+      answer({ ok: false, error: (error as Error).message })
+    }
+  }
+  socket.setEncoding('utf8').on('data', hear)
+}
+
 export async function serveAdmin(dataDir: string, commands: () => Commands): Promise<() => Promise<void>> {
   const path = socketPath(dataDir), open = new Set<Socket>()
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
@@ -39,10 +58,7 @@ export async function serveAdmin(dataDir: string, commands: () => Commands): Pro
   const server = createServer(socket => {
     open.add(socket)
     socket.on('close', () => open.delete(socket)).on('error', () => socket.destroy())
-    createInterface({ input: socket }).once('line', line => {
-      const { command, options } = line.length > lineMax ? {} : (JSON.parse(line) as { command?: string; options?: unknown })
-      void runCommand(commands(), command ?? '', options ?? {}).then(answer => socket.end(`${JSON.stringify(answer)}\n`))
-    })
+    converse(socket, commands)
   })
   await new Promise<void>((done, failed) => server.once('error', failed).listen(path, done))
   chmodSync(path, 0o600)
@@ -56,7 +72,9 @@ export async function serveAdmin(dataDir: string, commands: () => Commands): Pro
 /** Undefined when no server listens there. */
 export const askServer = (dataDir: string, command: string, options: unknown): Promise<Answer | undefined> => new Promise((done, failed) => {
   const socket = createConnection(socketPath(dataDir))
+  let heard = ''
   socket.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error)))
   socket.once('connect', () => socket.write(`${JSON.stringify({ command, options })}\n`))
-  createInterface({ input: socket }).once('line', line => done(JSON.parse(line) as Answer)).once('close', () => done({ ok: false, error: 'The server ended the connection without an answer.' }))
+  socket.on('data', part => { heard += part.toString('utf8') })
+  socket.once('end', () => done(heard ? (JSON.parse(heard) as Answer) : { ok: false, error: 'The server ended the connection without an answer.' }))
 })

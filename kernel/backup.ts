@@ -1,39 +1,95 @@
 // A copy of the embedded default while it runs, and its way back. Other adapters are saved by their operators' own tools.
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { existsSync, readdirSync, chmodSync, mkdirSync } from 'node:fs'
+import { copyFile, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
+import { join, resolve, sep } from 'node:path'
 import { Type as t } from 'typebox'
 import { fault } from '#contracts/faults.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import type { RunnableCommand } from './admin.ts'
+import type { Settings } from './settings.ts'
 
-/** What is never part of a copy: the live database (it is copied by itself), its lock, and the socket. */
-const isLive = (name: string) => name.startsWith('platform.db') || name === 'admin.sock' || name.startsWith('.')
+const database = 'platform.db'
+/** What is no part of a copy: the live database (it is copied by itself), its locks, and what is half written. */
+const isLive = (name: string) => name.startsWith(database) || name.startsWith('.')
+const isWithin = (path: string, folder: string) => path === folder || path.startsWith(folder + sep)
 
 function requireEmpty(path: string, field: string): void {
-  if (existsSync(path) && readdirSync(path).length > 0) throw fault('INVALID_FIELD', { field, why: `${path} is not empty` })
-  mkdirSync(path, { recursive: true, mode: 0o700 })
+  const refuse = (why: string, cause?: unknown) => fault('INVALID_FIELD', { field, why: `${path} ${why}` }, { cause })
+  let names: readonly string[]
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    names = readdirSync(path)
+  } catch (cause) {
+    throw refuse(`cannot be made a folder (${(cause as NodeJS.ErrnoException).code})`, cause)
+  }
+  if (names.length > 0) throw refuse('is not empty')
   chmodSync(path, 0o700)
 }
 
+/** A copy of DATA_DIR is whole only when everything lies there, under its usual name. */
+function requireEmbedded({ DATA_DIR, STORAGE_URL, EVENTLOG_URL = STORAGE_URL, BLOBS_URL }: Settings): void {
+  for (const [setting, value, name] of [['STORAGE_URL', STORAGE_URL, database], ['EVENTLOG_URL', EVENTLOG_URL, database], ['BLOBS_URL', BLOBS_URL, 'blobs']] as const) {
+    const { pathname } = new URL(value)
+    if (pathname === '' || pathname === '/' || resolve(decodeURIComponent(pathname)) === join(resolve(DATA_DIR), name)) continue
+    throw fault('UNAVAILABLE', { what: 'backup', why: `${setting} keeps its data elsewhere than in DATA_DIR/${name}; save it by its own tools` })
+  }
+}
+
+async function sync(path: string): Promise<void> {
+  const handle = await open(path, 'r')
+  await handle.sync().finally(() => handle.close())
+}
+
+const unlessGone = (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'ENOENT') throw error
+  return undefined
+}
+/** Files and folders, each on disk before it resolves; links are followed. What is removed meanwhile is not missed: it had to go. */
+async function copyTree(from: string, to: string): Promise<void> {
+  await mkdir(to, { recursive: true, mode: 0o700 })
+  for (const name of (await readdir(from)).filter(name => !isLive(name))) {
+    const [source, target] = [join(from, name), join(to, name)], found = await stat(source).catch(unlessGone)
+    if (found?.isDirectory()) await copyTree(source, target)
+    else if (found?.isFile()) await copyFile(source, target).then(() => sync(target), unlessGone)
+  }
+  await sync(to)
+}
+
+export const backupOptions = t.Object({ to: t.String({ minLength: 1, description: 'The folder to make.' }) }, { additionalProperties: false })
+
 /** The database first, then the files: blobs are only ever added, so every one that the copy names is there. */
-export const backupCommand = (dataDir: string, storage: StorageEngine): RunnableCommand => ({
+export const backupCommand = (settings: Settings, storage: StorageEngine): RunnableCommand => ({
   summary: 'Copies the embedded installation into an empty folder while it runs.',
-  options: t.Object({ to: t.String({ minLength: 1, description: 'The folder to make.' }) }, { additionalProperties: false }),
+  options: backupOptions,
   async run(options) {
-    const to = resolve((options as { to: string }).to)
+    const to = resolve((options as { to: string }).to), dataDir = resolve(settings.DATA_DIR)
     if (!storage.backup) throw fault('UNAVAILABLE', { what: 'backup', why: 'this storage is saved by its own tools' })
+    requireEmbedded(settings)
+    if (isWithin(to, dataDir)) throw fault('INVALID_FIELD', { field: 'to', why: 'must lie outside of DATA_DIR' })
     requireEmpty(to, 'to')
-    await storage.backup(join(to, 'platform.db'))
-    for (const name of readdirSync(dataDir).filter(name => !isLive(name))) cpSync(join(dataDir, name), join(to, name), { recursive: true })
+    try {
+      await storage.backup(join(to, database))
+      await copyTree(dataDir, to)
+    } catch (error) {
+      // Half a copy must not be taken for one, nor stand in the way of the next.
+      for (const name of await readdir(to)) await rm(join(to, name), { recursive: true, force: true })
+      throw error
+    }
     return { to }
   },
 })
 
-/** With the server stopped: a copy becomes the DATA_DIR. */
-export function restore(from: string, dataDir: string): { from: string; to: string } {
+export const restoreOptions = t.Object({ from: t.String({ minLength: 1, description: 'The folder that a backup made.' }) }, { additionalProperties: false })
+
+/** With the server stopped: a copy becomes the DATA_DIR. The database comes last, so that a restore that was cut off is no installation. */
+export async function restore(from: string, dataDir: string): Promise<{ from: string; to: string }> {
   const source = resolve(from), to = resolve(dataDir)
-  if (!existsSync(join(source, 'platform.db'))) throw fault('INVALID_FIELD', { field: 'from', why: `${source} holds no backup (platform.db is missing)` })
+  if (!existsSync(join(source, database))) throw fault('INVALID_FIELD', { field: 'from', why: `${source} holds no backup (${database} is missing)` })
+  if (isWithin(to, source)) throw fault('INVALID_FIELD', { field: 'from', why: 'must not hold DATA_DIR itself' })
   requireEmpty(to, 'DATA_DIR')
-  cpSync(source, to, { recursive: true })
+  await copyTree(source, to)
+  await copyFile(join(source, database), join(to, database))
+  await sync(join(to, database))
+  await sync(to)
   return { from: source, to }
 }

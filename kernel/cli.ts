@@ -3,19 +3,24 @@ import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
 import type { TSchema } from 'typebox'
 import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
-import { backupCommand, restore } from './backup.ts'
+import { fault } from '#contracts/faults.ts'
+import { backupCommand, backupOptions, restore, restoreOptions } from './backup.ts'
 import { boot, type Booted } from './boot.ts'
 import { helpOf, readSettings } from './settings.ts'
 import { loadPlugins } from './sources.ts'
 
 const print = (text: string) => process.stdout.write(`${text}\n`)
-const commandsOf = ({ kernel, settings, engine }: Booted): Commands => new Map([...kernel.commands(), ['backup', backupCommand(settings.DATA_DIR, engine('storage'))]])
+const commandsOf = ({ kernel, settings, engine }: Booted): Commands => new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'))]])
 
 async function start(): Promise<void> {
+  // What fails on the way (a port that is taken, a certificate that is none) undoes what was opened, so that the process ends.
+  await using opened = new AsyncDisposableStack()
   const booted = await boot({ env: process.env })
   const { kernel, settings, log } = booted
-  const closeAdmin = await serveAdmin(settings.DATA_DIR, () => commandsOf(booted))
+  opened.defer(kernel.stop)
+  opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted)))
   const { port } = await kernel.listen()
+  const serving = opened.move()
   const scheme = settings.TLS_CERT ? 'https' : 'http'
   print(`Serving ${scheme}://localhost:${port}/api/v1 (read ${scheme}://localhost:${port}/api/v1/docs)`)
   flushCompileCache()
@@ -24,8 +29,7 @@ async function start(): Promise<void> {
     if (stopping) return
     stopping = true
     log('info', 'stopping', { signal })
-    await closeAdmin()
-    await kernel.stop()
+    await serving.disposeAsync()
     process.exit(0)
   }
   process.on('SIGTERM', () => void stop('SIGTERM')).on('SIGINT', () => void stop('SIGINT'))
@@ -53,8 +57,8 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
 async function command(words: string[], rest: string[]): Promise<void> {
   const plugins = await loadPlugins(), { DATA_DIR } = readSettings(process.env), name = words.join(' ')
   const offered = new Map(plugins.flatMap(plugin => Object.entries(plugin.commands ?? {})))
-  const schema = name === 'backup' ? backupCommand('', {} as never).options : offered.get(name)?.options
-  if (!schema) throw new Error(`There is no command "${name}". Try --help.`)
+  const schema = name === 'backup' ? backupOptions : offered.get(name)?.options
+  if (!schema) throw new Error(`There is no command "${name}". There are: ${[...offered.keys(), 'backup', 'restore', 'start'].sort().join(', ')}. --help says more.`)
   const { options, json } = parseOptions(rest, schema)
   const asked = await askServer(DATA_DIR, name, options)
   if (asked) return report(asked, json)
@@ -78,10 +82,17 @@ async function help(): Promise<void> {
 export async function run(args: string[]): Promise<void> {
   const at = args.findIndex(arg => arg.startsWith('-')), words = at < 0 ? args : args.slice(0, at), rest = at < 0 ? [] : args.slice(at)
   if (rest.includes('--help') || rest.includes('-h') || words.length === 0) return help()
-  if (words[0] === 'start') return start()
-  if (words[0] === 'restore') {
-    const { values } = parseArgs({ args: rest, options: { from: { type: 'string' }, json: { type: 'boolean' } } })
-    return report({ ok: true, result: restore(values.from ?? '', readSettings(process.env).DATA_DIR) }, Boolean(values.json))
+  switch (words.join(' ')) {
+    case 'start':
+      parseArgs({ args: rest, options: {} })
+      return start()
+    case 'restore': {
+      const { options: { from }, json } = parseOptions(rest, restoreOptions), { DATA_DIR } = readSettings(process.env)
+      if (typeof from !== 'string') throw fault('INVALID_FIELD', { field: 'from', why: 'is required' })
+      if (await askServer(DATA_DIR, 'restore', {})) throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: 'a server runs on it; stop it first' })
+      return report({ ok: true, result: await restore(from, DATA_DIR) }, json)
+    }
+    default:
+      return command(words, rest)
   }
-  return command(words, rest)
 }

@@ -65,7 +65,13 @@ export function createDispatcher({ authenticators, limiter, engines, log, strict
     const query = checks.query?.(raw) ?? {}
     checks.headers?.({ ...request.headers })
     const body = await readBody(request, endpoint), epoch = engines.epoch()
-    return answerOf(endpoint, await instance.within({ caller, params, query, headers: request.headers, body, after, address: request.address, signal: request.signal }, handler), engines, epoch)
+    const values = { caller, params, query, headers: request.headers, body, after, address: request.address, signal: request.signal }
+    try {
+      return await answerOf(endpoint, await instance.within(values, handler), engines, epoch)
+    } catch (cause) {
+      // Whatever the handler concluded from a state of which a part is gone (a conflict, something missing) is no answer.
+      throw engines.epoch() === epoch ? cause : fault('STORAGE_FULL', {}, { cause })
+    }
   }
 
   const refuse = (error: unknown, { id, route }: { id: string; route: string }): HttpAnswer => {

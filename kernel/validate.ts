@@ -9,12 +9,12 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const email = /^[^\s@"(),:;<>[\\\]]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?)+$/
 const isTimestamp = (text: string) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/.test(text) && !Number.isNaN(Date.parse(text))
 
-/** The name of the field as a client would write it: `body.attachments.0`, `query.limit`. */
+/** The name of the field as it is written: `attachments.0` of a body, `query.limit`, a setting, an option. */
 function fieldOf(where: string, error: ErrorObject): string {
   const path = error.instancePath.split('/').slice(1).map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
   if (error.keyword === 'required') path.push(String(error.params['missingProperty']))
   if (error.keyword === 'additionalProperties') path.push(String(error.params['additionalProperty']))
-  return (where === 'body' && path.length > 0 ? path : [where, ...path]).join('.').slice(0, 200)
+  return (['body', 'config', 'options'].includes(where) && path.length > 0 ? path : [where, ...path]).join('.').slice(0, 200)
 }
 function whyOf(error: ErrorObject): string {
   if (error.keyword === 'required') return 'is required'

@@ -9,6 +9,8 @@ import { createLru } from '../_shared/lru.ts'
 type Row = Entry & { readonly id: string; readonly orgId: string }
 type Head = { readonly seq: number; readonly balance: number; readonly held: number }
 type Ask = {
+  /** Of the storage, when it was asked. */
+  readonly epoch: number | undefined
   readonly kind: EntryKind
   readonly key: string
   /** The key of the hold that this ends. */
@@ -128,6 +130,12 @@ async function attempt(orgId: string, asks: readonly Ask[], storage: StorageEngi
   const known = memory.head(orgId)
   const head = known ?? (await memory.loadHead(orgId))
   if (!memory.stands()) return [...asks]
+  // Asked before writes were lost: what it was asked for, a run perhaps, may be gone. A hold for nothing would be held for ever.
+  const stale = asks.filter(({ epoch }) => epoch !== storage.epoch?.())
+  if (stale.length > 0) {
+    reject(stale, fault('STORAGE_FULL'))
+    return asks.filter(ask => !stale.includes(ask))
+  }
   const { planned, doubtful, later } = plan(orgId, head, asks, memory, clock)
   const written = planned.length === 0 ? { inserted: 0 } : await storage.insertMany(entries, planned.map(({ row }) => row)).catch((error: Error) => ({ inserted: 0, error }))
   const { inserted, error } = written as { inserted: number; error?: Error }
@@ -189,10 +197,10 @@ function createWriters(storage: StorageEngine, clock: Clock) {
   }
   return {
     memory,
-    submit: (orgId: string, ask: Omit<Ask, 'resolve' | 'reject'>): Promise<Entry> =>
+    submit: (orgId: string, ask: Omit<Ask, 'epoch' | 'resolve' | 'reject'>): Promise<Entry> =>
       new Promise((resolve, reject) => {
         const queue = queues.get(orgId)
-        const added = { ...ask, resolve, reject }
+        const added = { ...ask, epoch: storage.epoch?.(), resolve, reject }
         if (queue) return void queue.push(added)
         const started = [added]
         queues.set(orgId, started)
@@ -209,7 +217,7 @@ export async function ledgerOn(storage: StorageEngine, clock: Clock): Promise<Le
   const open = () => {
     if (closed) throw fault('UNAVAILABLE', { what: 'The ledger', why: 'it is closed' })
   }
-  const put = async (orgId: string, ask: Omit<Ask, 'resolve' | 'reject'>): Promise<Entry> => {
+  const put = async (orgId: string, ask: Omit<Ask, 'epoch' | 'resolve' | 'reject'>): Promise<Entry> => {
     open()
     check('amount', ask.amount)
     const written = submit(orgId, ask)

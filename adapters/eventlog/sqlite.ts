@@ -3,7 +3,7 @@ import { defineAdapter } from '#ports/adapter.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import { appendBytesMax, checkStream, checkWhole, pack, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
 import { createFanout, type Fanout } from '../_shared/fanout.ts'
-import { pathOf, sharedWriter } from '../_shared/sqlite/sharing.ts'
+import { pathOf, quotaOf, sharedWriter, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 import { closed, openWriter, type Writer } from '../_shared/sqlite/writer.ts'
 
 /** An append that waits for the disk before its followers see it. */
@@ -103,13 +103,14 @@ export default defineAdapter<EventlogEngine>({
   port: 'eventlog',
   scheme: 'sqlite',
   needs: ['storage'],
+  options: sqliteOptions,
   async open(opening) {
     const { clock, engine } = opening
     const path = pathOf(opening)
     const shared = sharedWriter(engine<unknown>('storage'))
     // The storage owns the thread and ends it; here only what was applied is seen onto the disk.
     if (shared?.path === path) return createEngine(shared, () => shared.durable().catch(nothing))
-    const own = await openWriter({ path, bytesMax: 0 }, clock.now)
+    const own = await openWriter({ path, bytesMax: quotaOf(opening) }, clock.now)
     return createEngine(own, own.close)
   },
 })

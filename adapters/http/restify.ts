@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
+import { createSecureContext } from 'node:tls'
 import restify from 'restify'
 import type { WireEvent, WireEvents } from '#contracts/contract.ts'
 import { fault } from '#contracts/faults.ts'
@@ -19,6 +20,8 @@ type Request = IncomingMessage & { params: Record<string, string>; seen: Seen }
 const silent = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, fatal() {}, child: () => silent }
 /** How long a stop waits for answers that are being written, in milliseconds. */
 const lastAnswersMs = 2000
+/** How often a stop lets go of connections on which nothing is under way any more. */
+const idleMs = 20
 
 const isEnded = (events: WireEvents): events is readonly WireEvent[] => Array.isArray(events)
 
@@ -40,7 +43,7 @@ function addressOf(request: IncomingMessage, hops: number): string {
 
 async function send(response: ServerResponse, { status, headers, content }: HttpAnswer, { head }: Seen, streams: EventStreams): Promise<void> {
   if (response.destroyed) return
-  // restify's writeHead answers nothing, so that it cannot be chained.
+  // restify changes node's ServerResponse for the whole process: its writeHead answers nothing, so that it cannot be chained.
   switch (content.kind) {
     case 'none':
       response.writeHead(status, headers)
@@ -66,6 +69,24 @@ async function send(response: ServerResponse, { status, headers, content }: Http
       else await pipeline(stream, response)
     }
   }
+}
+
+/** INVALID_FIELD names the setting; that the two belong together is known before the first client comes. */
+function readTls({ cert, key }: { readonly cert: string; readonly key: string }) {
+  const read = (field: string, path: string) => {
+    try {
+      return readFileSync(path)
+    } catch (cause) {
+      throw fault('INVALID_FIELD', { field, why: `${path} cannot be read (${(cause as NodeJS.ErrnoException).code})` }, { cause })
+    }
+  }
+  const pair = { cert: read('TLS_CERT', cert), key: read('TLS_KEY', key), minVersion: 'TLSv1.2' as const }
+  try {
+    createSecureContext(pair)
+  } catch (cause) {
+    throw fault('INVALID_FIELD', { field: 'TLS_CERT', why: 'and TLS_KEY must be a certificate and its own key, in PEM' }, { cause })
+  }
+  return pair
 }
 
 function createRoutes(server: restify.Server, answer: (route: Route, request: Request, response: ServerResponse) => Promise<void>) {
@@ -94,7 +115,8 @@ function createRoutes(server: restify.Server, answer: (route: Route, request: Re
 async function openRedirect(port: number, host: string, target: () => number): Promise<Server> {
   const server = createPlainServer((request, response) => {
     const name = String(request.headers.host ?? 'localhost').replace(/:\d+$/, '')
-    response.writeHead(308, { location: `https://${name}${target() === 443 ? '' : `:${target()}`}${request.url ?? '/'}` }).end()
+    response.writeHead(308, { location: `https://${name}${target() === 443 ? '' : `:${target()}`}${request.url ?? '/'}` })
+    response.end()
   })
   await listenOn(server, port, host)
   return server
@@ -109,10 +131,12 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
   const streams = createEventStreams()
 
   const open = (settings: HttpSettings, { report, refuse }: Hooks) => {
-    const tls = settings.tls && { cert: readFileSync(settings.tls.cert), key: readFileSync(settings.tls.key), minVersion: 'TLSv1.2' as const }
+    const tls = settings.tls && readTls(settings.tls)
     // The type definitions stand at an older version, which had another logger.
     const server = restify.createServer({ name: '', log: silent as never, maxParamLength: 4096, noWriteContinue: false, ...(tls ? { httpsServerOptions: tls } : {}) } as restify.ServerOptions)
     const inner = server.server as Server
+    // restify hands on what its server emits, and an error that nobody listens to ends the process. Before it listens, listenOn tells.
+    server.on('error', (error: unknown) => { if (inner.listening) log('warn', 'http.server', { error }) })
     inner.requestTimeout = 0
     const note = (request: Request, response: ServerResponse) => {
       const given = request.headers['x-request-id'], head = request.method === 'HEAD'
@@ -169,16 +193,19 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
       const inner = open(settings, hooks)
       await listenOn(inner, settings.port, settings.host)
       const { port } = inner.address() as AddressInfo
-      const redirect = settings.tls?.redirectPort === undefined ? undefined : await openRedirect(settings.tls.redirectPort, settings.host, () => port)
+      let redirect: Server | undefined
       close = async () => {
         redirect?.close()
+        redirect?.closeAllConnections()
         streams.close()
         const closed = new Promise<void>(resolve => inner.close(() => resolve()))
-        inner.closeIdleConnections()
-        const enough = setTimeout(() => inner.closeAllConnections(), lastAnswersMs)
+        // A connection whose answer or stream has just ended is kept alive by its client, and would be waited for to the last.
+        const idle = setInterval(() => inner.closeIdleConnections(), idleMs), enough = setTimeout(() => inner.closeAllConnections(), lastAnswersMs)
         await closed
+        clearInterval(idle)
         clearTimeout(enough)
       }
+      if (settings.tls?.redirectPort !== undefined) redirect = await openRedirect(settings.tls.redirectPort, settings.host, () => port)
       return { port }
     },
     openStreams: () => streams.open(),

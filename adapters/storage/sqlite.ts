@@ -7,7 +7,7 @@ import { backUp } from '../_shared/sqlite/backup.ts'
 import { raise } from '../_shared/sqlite/failures.ts'
 import type { Failure } from '../_shared/sqlite/protocol.ts'
 import { union } from '../_shared/sqlite/tables.ts'
-import { pathOf, writerKey, type SharesWriter } from '../_shared/sqlite/sharing.ts'
+import { pathOf, quotaOf, writerKey, type SharesWriter, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 import { openWriter, type Writer } from '../_shared/sqlite/writer.ts'
 
 const sweepEveryMs = 60_000
@@ -134,11 +134,10 @@ async function sweepForever({ clock, log }: Opening, writer: Writer, places: () 
 export default defineAdapter<StorageEngine>({
   port: 'storage',
   scheme: 'sqlite',
-  options: { bytesMax: 'A quota for the file, in bytes; 0 for none. Default 0.' },
+  options: sqliteOptions,
   async open(opening) {
-    const { url, clock } = opening
-    const bytesMax = Number(url.searchParams.get('bytesMax') ?? 0)
-    const writer = await openWriter({ path: pathOf(opening), bytesMax }, clock.now)
+    const { clock } = opening
+    const writer = await openWriter({ path: pathOf(opening), bytesMax: quotaOf(opening) }, clock.now)
     const stop = new AbortController()
     writer.watch({ settled() {}, lost() {}, ended: () => stop.abort() })
     const collections = createCollections(writer)

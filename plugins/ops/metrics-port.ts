@@ -8,8 +8,12 @@ type Deps = { host: Introspection; config: { metrics_port?: number }; defer(undo
 export async function serveMetrics({ host, config, defer }: Deps): Promise<void> {
   if (config.metrics_port === undefined) return
   const server = createServer((request, response) => {
-    if (request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') return void response.writeHead(404).end()
-    host.metrics.metrics().then(text => response.writeHead(200, { 'content-type': host.metrics.contentType }).end(text), () => response.writeHead(500).end())
+    const answer = (status: number, text = '') => {
+      response.writeHead(status, { 'content-type': host.metrics.contentType })
+      response.end(text)
+    }
+    if (request.method !== 'GET' || request.url?.split('?')[0] !== '/metrics') answer(404)
+    else host.metrics.metrics().then(text => answer(200, text), () => answer(500))
   })
   server.listen(config.metrics_port)
   defer(() => new Promise(closed => server.close(closed)))

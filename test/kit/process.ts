@@ -9,11 +9,23 @@ const home = resolve(import.meta.dirname, '../..'), main = join(home, 'kernel/ma
 const flags = ['--disable-warning=ExperimentalWarning']
 type Env = Readonly<Record<string, string>>
 
+const living = new Set<ChildProcess>()
+/** For `test.after`: a server that a failed test left behind would keep its file from ending. */
+export async function endProcesses(): Promise<void> {
+  await Promise.all([...living].map(async child => {
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
+    await ended
+  }))
+}
+
 export type Process = { readonly child: ChildProcess; readonly port: number; readonly base: string; readonly errors: () => string; kill(signal: NodeJS.Signals): Promise<void> }
 
 /** Resolves when it serves; rejects with what it said when it ended before that. */
 export async function startProcess(env: Env): Promise<Process> {
   const child = spawn(process.execPath, [...flags, main, 'start'], { cwd: home, env: { ...process.env, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error', ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  living.add(child)
+  child.once('exit', () => living.delete(child))
   const said: string[] = []
   child.stderr!.on('data', (part: Buffer) => said.push(part.toString()))
   const port = await new Promise<number>((found, failed) => {
@@ -36,6 +48,12 @@ export async function commandLine<T>(args: readonly string[], env: Env): Promise
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, main, ...args, '--json'], { cwd: home, env: { ...process.env, LOG_LEVEL: 'error', ...env } })
   return JSON.parse(stdout) as T
 }
+
+export type Ran = { readonly code: number; readonly out: string; readonly err: string }
+/** One start of the program, to its end, whatever that is; `code` is -1 where it had to be ended after ten seconds. */
+export const runMain = (args: readonly string[], env: Env): Promise<Ran> => new Promise(done => {
+  execFile(process.execPath, [...flags, main, ...args], { cwd: home, env: { ...process.env, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error', ...env }, timeout: 10_000 }, (error, out, err) => done({ code: error ? (typeof error.code === 'number' ? error.code : -1) : 0, out, err }))
+})
 
 /** A free port that stays the same over restarts. */
 export async function freePort(): Promise<number> {

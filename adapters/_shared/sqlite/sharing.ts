@@ -2,6 +2,7 @@
 import { join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
 import type { Opening } from '#ports/adapter.ts'
+import { wholeOption } from '../options.ts'
 import type { Writer } from './writer.ts'
 
 // Registered, so that a reloaded copy of this module finds what an earlier one left.
@@ -17,3 +18,7 @@ export function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): stri
   if (path.endsWith('/') || url.host !== '') throw fault('UNAVAILABLE', { what: 'The database', why: 'its URL is written sqlite:./folder/file.db or sqlite:///folder/file.db' })
   return resolve(path)
 }
+
+/** What a sqlite: URL may say beside its path. */
+export const sqliteOptions = { bytes_max: 'A quota for the file, in bytes; 0 (the default) for none.' }
+export const quotaOf = ({ url }: Pick<Opening, 'url'>): number => wholeOption(url, 'bytes_max', 0)

@@ -98,7 +98,7 @@ withPlace('only the owner may look into the folder and its files', async (place)
 })
 
 withPlace('a full disk: refused as such, what was on disk stays, and all goes on when there is room again', async (place) => {
-  const engine = await opened(place, '?bytesMax=400000')
+  const engine = await opened(place, '?bytes_max=400000')
   const epoch = engine.epoch!()
   const kept: string[] = []
   let failure: unknown

@@ -1,7 +1,7 @@
 // Admission, in an order in which each crash point is safe: the claim is the run, then the hold, then the place in the session.
 import { createHash } from 'node:crypto'
 import type { RunStart } from '#contracts/runs.ts'
-import { fault, hasCode, type Caller } from '#kernel'
+import { fault, hasCode, isFault, type Caller } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ModelProvider } from '#ports/models.ts'
@@ -72,9 +72,20 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
   }
 
   /** Continues an admission from wherever it stands; every step may be repeated. */
-  const proceed = async (run: Run, own: Store, resumed: boolean): Promise<Admission> => {
+  const proceed = async (run: Run, own: Store, resumed: boolean, fresh: boolean, epoch = store.epoch()): Promise<Admission> => {
+    // The claim, or a step after it, may be lost to a full disk; the next must not stand alone.
+    const stand = () => {
+      if (store.epoch() !== epoch) throw fault('STORAGE_FULL')
+    }
+
     if (run.phase !== 'admitting') return { run, resumed, mine: false, placed: { status: run.placedAs ?? 'running', queueSeq: run.queueSeq ?? 0 } }
+    // A refusal that a crash cut short has given the credits back already: it is finished, not undone.
+    if (!fresh && (await billing.entry(run.orgId, `end:${run.id}`))) {
+      await own.remove(Runs, run.id, { if: { phase: 'admitting' } })
+      throw fault('CONFLICT', { why: 'this request was refused; send it again' })
+    }
     try {
+      stand()
       await billing.hold(run.orgId, { of: run.id, amount: run.hold })
     } catch (error) {
       // The key is freed: nothing started, and the same request may come again when there are credits.
@@ -83,9 +94,14 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
     }
     let placed: Placed
     try {
+      stand()
       placed = await place(own, run, { queueMax: config.queue_max, now: clock.now() })
     } catch (error) {
-      if (await own.remove(Runs, run.id, { if: { phase: 'admitting' } })) await billing.release(run.orgId, { of: run.id, reason: 'not placed' })
+      // A storage that fails decides nothing: the sweep, or the same request again, goes on from here.
+      if (isFault(error) && error.status < 500) {
+        await billing.release(run.orgId, { of: run.id, reason: 'not placed' })
+        await own.remove(Runs, run.id, { if: { phase: 'admitting' } })
+      }
       throw error
     }
     const starts = placed.status === 'running'
@@ -95,7 +111,7 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
     if (updated) return { run: updated, placed, resumed, mine: true }
     const other = await own.get(Runs, run.id)
     if (!other) throw fault('CONFLICT', { why: 'the run was refused while it was being admitted' })
-    return proceed(other, own, resumed)
+    return proceed(other, own, resumed, false)
   }
 
   return {
@@ -104,20 +120,20 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
       const own = store.tenant(caller)
       if (request.idempotency_key !== undefined) {
         const known = await earlier(caller, { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) } as Run, own)
-        if (known) return proceed(known, own, true)
+        if (known) return proceed(known, own, true, false)
       }
-      const run = await prepare(caller, request, own)
+      const run = await prepare(caller, request, own), epoch = store.epoch()
       try {
         await own.insert(Runs, run)
       } catch (error) {
         const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, run, own) : undefined
-        if (known) return proceed(known, own, true)
+        if (known) return proceed(known, own, true, false)
         throw error
       }
-      return proceed(run, own, false)
+      return proceed(run, own, false, true, epoch)
     },
     /** For the sweep: an admission that a crash cut short. */
-    resume: (run: Run) => proceed(run, store.tenant(run), true),
+    resume: (run: Run) => proceed(run, store.tenant(run), true, false),
   }
 }
 export type Admit = ReturnType<typeof createAdmit>
