@@ -21,9 +21,6 @@ async function start(): Promise<void> {
   opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted)))
   const { port } = await kernel.listen()
   const serving = opened.move()
-  const scheme = settings.TLS_CERT ? 'https' : 'http'
-  print(`Serving ${scheme}://localhost:${port}/api/v1 (read ${scheme}://localhost:${port}/api/v1/docs)`)
-  flushCompileCache()
   let stopping = false
   const stop = async (signal: string) => {
     if (stopping) return
@@ -33,6 +30,10 @@ async function start(): Promise<void> {
     process.exit(0)
   }
   process.on('SIGTERM', () => void stop('SIGTERM')).on('SIGINT', () => void stop('SIGINT'))
+  // Said last: whoever reads it may stop us at once.
+  const scheme = settings.TLS_CERT ? 'https' : 'http'
+  print(`Serving ${scheme}://localhost:${port}/api/v1 (read ${scheme}://localhost:${port}/api/v1/docs)`)
+  flushCompileCache()
 }
 
 /** Options by the command's schema; `--json` and `--help` belong to all. */

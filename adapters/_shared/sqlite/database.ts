@@ -29,7 +29,8 @@ const unavailable = (path: string, why: string, cause?: unknown) => fault('UNAVA
 function lock(path: string): DatabaseSync {
   const held = new DatabaseSync(`${path}.lock`, { timeout: 0 })
   try {
-    held.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    // Nothing is ever written in it: its journal need be no file, which everybody could read.
+    held.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     chmodSync(`${path}.lock`, 0o600)
     return held
   } catch (error) {

@@ -1,0 +1,46 @@
+// HTTPS by two settings, plain HTTP redirected, and metrics on a port of their own.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { get as getPlain } from 'node:http'
+import { get } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect, type SecureVersion } from 'node:tls'
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { endProcesses, freePort, startProcess } from '../kit/process.ts'
+
+const home = mkdtempSync(join(tmpdir(), 'agent-platform-tls-'))
+const whereOpenssl = spawnSync('openssl', ['version']).status === 0 ? test : test.skip
+
+whereOpenssl('the API speaks TLS 1.2 or newer, and plain HTTP is sent there', async () => {
+  const [cert, key] = [join(home, 'cert.pem'), join(home, 'key.pem')]
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost'], { stdio: 'ignore' })
+  const redirectPort = await freePort()
+  const server = await startProcess({ DATA_DIR: join(home, 'data'), TLS_CERT: cert, TLS_KEY: key, TLS_REDIRECT_PORT: String(redirectPort) })
+  const status = await new Promise<number>((done, failed) => get(`https://127.0.0.1:${server.port}/api/v1/healthz`, { rejectUnauthorized: false }, response => { response.resume(); done(response.statusCode!) }).on('error', failed))
+  assert.is(status, 200)
+  // Without SECLEVEL=0 this client would refuse the old versions by itself, and prove nothing.
+  const speaks = (version: SecureVersion) => new Promise<string>(done => {
+    const socket = connect({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false, minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' })
+    socket.on('secureConnect', () => { done(socket.getProtocol()!); socket.destroy() }).on('error', (error: NodeJS.ErrnoException) => done(error.code!))
+  })
+  assert.equal([await speaks('TLSv1.3'), await speaks('TLSv1.2'), await speaks('TLSv1.1'), await speaks('TLSv1')], ['TLSv1.3', 'TLSv1.2', 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'])
+  const moved = await new Promise<{ status: number; location: string }>((done, failed) => getPlain(`http://127.0.0.1:${redirectPort}/api/v1/models?x=1`, response => { response.resume(); done({ status: response.statusCode!, location: response.headers.location! }) }).on('error', failed))
+  assert.equal(moved, { status: 308, location: `https://127.0.0.1:${server.port}/api/v1/models?x=1` })
+  await server.kill('SIGTERM')
+})
+
+test('METRICS_PORT serves the metrics there, and no longer beside the API', async () => {
+  const port = await freePort(), server = await startProcess({ DATA_DIR: join(home, 'metrics'), METRICS_PORT: String(port) })
+  assert.match(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text(), /^http_open_streams 0$/m)
+  assert.is((await fetch(`http://127.0.0.1:${port}/other`)).status, 404)
+  assert.is((await fetch(`${server.base}/metrics`)).status, 404)
+  await server.kill('SIGTERM')
+})
+
+test.after(async () => {
+  await endProcesses()
+  rmSync(home, { recursive: true, force: true })
+})
+test.run()
