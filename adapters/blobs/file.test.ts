@@ -3,13 +3,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import type { BlobsEngine } from '#ports/blobs.ts'
 import { blobsKit, chunks } from '../../test/kit/blobs.ts'
+import { scopedBlobs } from '../../test/kit/scoped.ts'
 import { systemClock } from '../clock/system.ts'
 import adapter, { fileBlobs } from './file.ts'
 
 const clock = systemClock()
 const ORG = '01890000-0000-7000-8000-00000000000a'
-const folder = (): Promise<string> => fs.mkdtemp(join(tmpdir(), 'blobs-'))
+const home = await fs.mkdtemp(join(tmpdir(), 'blobs-'))
+const folder = (): Promise<string> => fs.mkdtemp(join(home, 'blobs-'))
 const opening = (url: string, dataDir: string) => ({ url: new URL(url), dataDir, clock, log: () => {}, engine: () => assert.unreachable() as never })
 
 /** node:fs/promises on a disk with room for so many bytes a file. */
@@ -29,14 +32,16 @@ const smallDisk = (room: number) => ({
   },
 })
 
-blobsKit(test, 'file', {
-  place: async () => {
-    const root = await folder()
-    return { open: () => fileBlobs({ root, clock }), leftovers: () => fs.readdir(join(root, '.temporary')), clean: () => fs.rm(root, { recursive: true }) }
-  },
-  survives: true,
-  full: async () => fileBlobs({ root: await folder(), clock, files: smallDisk(100_000) as unknown as typeof fs }),
-})
+for (const [name, face] of [['file', (engine: BlobsEngine) => engine], ['file, of a tenant', scopedBlobs]] as const) {
+  blobsKit(test, name, {
+    place: async () => {
+      const root = await folder()
+      return { open: async () => face(await fileBlobs({ root, clock })), leftovers: () => fs.readdir(join(root, '.temporary')) }
+    },
+    survives: true,
+    full: async () => face(await fileBlobs({ root: await folder(), clock, files: smallDisk(100_000) as unknown as typeof fs })),
+  })
+}
 
 test('a full disk leaves no file behind', async () => {
   const root = await folder()
@@ -45,7 +50,6 @@ test('a full disk leaves no file behind', async () => {
   assert.equal(await fs.readdir(root), ['.temporary'])
   assert.equal(await fs.readdir(join(root, '.temporary')), [])
   await engine.close()
-  await fs.rm(root, { recursive: true })
 })
 test('files and folders are for their owner alone', async () => {
   const root = join(await folder(), 'deep', 'blobs')
@@ -64,7 +68,6 @@ test('opening sweeps what a process that is gone left behind, and spares what an
   await fs.utimes(join(root, '.temporary', 'stale'), long, long)
   await (await fileBlobs({ root, clock })).close()
   assert.equal(await fs.readdir(join(root, '.temporary')), ['fresh'])
-  await fs.rm(root, { recursive: true })
 })
 test('the file and each new folder above it are synced before a put resolves', async () => {
   const root = await folder()
@@ -88,4 +91,5 @@ test('the URL names the folder; without a path it is blobs within the data folde
   await (await adapter.open(opening(`file:${dataDir}/with%20space`, dataDir))).close()
   assert.ok((await fs.stat(join(dataDir, 'with space'))).isDirectory())
 })
+test.after(() => fs.rm(home, { recursive: true }))
 test.run()

@@ -1,10 +1,13 @@
 import { test } from 'uvu'
 import { blobsKit } from '../../test/kit/blobs.ts'
+import { scopedBlobs } from '../../test/kit/scoped.ts'
 import { memoryBlobs } from './memory.ts'
 
-blobsKit(test, 'memory', {
-  place: async () => ({ open: async () => memoryBlobs() }),
-  survives: false,
-  full: async () => memoryBlobs({ bytesMax: 10_000 }),
-})
+for (const [name, face] of [['memory', memoryBlobs], ['memory, of a tenant', (options?: { bytesMax: number }) => scopedBlobs(memoryBlobs(options))]] as const) {
+  blobsKit(test, name, {
+    place: async () => ({ open: async () => face() }),
+    survives: false,
+    full: async () => face({ bytesMax: 10_000 }),
+  })
+}
 test.run()

@@ -155,8 +155,6 @@ function retries(on: On): void {
   })
 }
 
-
-
 function cancels(on: On): void {
   on('a waiting job is cancelled, a running one is told, an ended one stays', async (queue) => {
     const waiting = await queue.enqueue('nobody', null, { dedupeKey: 'k' })

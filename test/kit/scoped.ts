@@ -1,7 +1,9 @@
 // The scoped faces of the ports, dressed as engines, so that a kit can be run a second time within one organisation of two.
+import assert from 'node:assert/strict'
+import type { Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { Collection, Doc, StorageEngine } from '#ports/storage.ts'
-import { scopeEventlog, tenantStore } from '../../kernel/tenancy.ts'
+import { scopeBlobs, scopeEventlog, tenantStore } from '../../kernel/tenancy.ts'
 
 const [ours, theirs] = ['00000000-0000-7000-8000-00000000000a', '00000000-0000-7000-8000-00000000000b']
 /** What the stamp adds to a document: `,"orgId":"…"`. */
@@ -75,5 +77,26 @@ export function scopedEventlog(engine: EventlogEngine): EventlogEngine {
     },
     durable: () => engine.durable(), ping: () => engine.ping(), close: () => engine.close(),
     ...(engine.epoch ? { epoch: () => engine.epoch!() } : {}),
+  }
+}
+
+/** What is put is put in another organisation too: its bytes must keep nothing alive and be nobody else's. A name that is no organisation's never reaches the engine. */
+export function scopedBlobs(engine: BlobsEngine): BlobsEngine {
+  const { tenant } = scopeBlobs(engine)
+  const shadowed = (blobs: Blobs): Blobs => ({
+    ...blobs,
+    async put(content, options) {
+      const blob = await blobs.put(content, options)
+      await tenant({ orgId: theirs }).put(blobs.get(blob.hash)).catch(() => undefined)
+      return blob
+    },
+  })
+  return {
+    within(orgId) {
+      if (/^[0-9a-f-]{36}$/.test(orgId)) return shadowed(tenant({ orgId }))
+      assert.throws(() => tenant({ orgId }), /without an organisation/)
+      return engine.within(orgId)
+    },
+    ping: () => engine.ping(), close: () => engine.close(),
   }
 }

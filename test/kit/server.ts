@@ -34,7 +34,11 @@ const memory = { STORAGE_URL: 'memory:', BLOBS_URL: 'memory:', MAIL_URL: 'memory
 export async function startServer({ env = {}, plugins, given = {} }: { env?: Environment; plugins?: readonly Plugin[]; given?: Readonly<Record<string, unknown>> } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-'))
   const logged: string[] = []
-  const booted: Booted = await boot({ env: { PORT: '0', HOST: '127.0.0.1', DATA_DIR: dataDir, ...memory, ...env }, strict: true, given, write: line => logged.push(line), ...(plugins ? { plugins } : {}) })
+  const clean = () => rmSync(dataDir, { recursive: true, force: true })
+  const booted: Booted = await boot({ env: { PORT: '0', HOST: '127.0.0.1', DATA_DIR: dataDir, ...memory, ...env }, strict: true, given, write: line => logged.push(line), ...(plugins ? { plugins } : {}) }).catch((error: unknown) => {
+    clean()
+    throw error
+  })
   const { port } = await booted.kernel.listen()
   const root = `http://127.0.0.1:${port}`, base = `${root}/api/v1`
 
@@ -57,7 +61,7 @@ export async function startServer({ env = {}, plugins, given = {} }: { env?: Env
     stream: (token: string, runId: string, headers: Record<string, string> = {}, query = '') => fetch(`${base}/runs/${runId}/events${query}`, { headers: { authorization: `Bearer ${token}`, ...headers } }),
     async stop() {
       await booted.kernel.stop()
-      rmSync(dataDir, { recursive: true, force: true })
+      clean()
     },
   }
 }

@@ -30,7 +30,6 @@ export function storageKit(test: Test, name: string, { place, survives }: Kit): 
   states(test, name, { place, survives })
 }
 
-
 function documents(on: On): void {
   on('a document comes back as it was given, and is nobody else\'s', async (engine) => {
     const doc: Thing = { id: 'a', name: 'Zoë \u0000 🦊', size: -0.5, on: false, free: { deep: [1, null, { x: 'y' }] }, list: [] }
@@ -117,11 +116,6 @@ function uniqueness(on: On): void {
     assert.equal(await engine.count(things, { free: 'y' }), 1)
   })
 }
-
-
-
-
-
 
 function refusals(on: On): void {
   on('a collection that was never defined, or has no proper name, is refused', async (engine) => {

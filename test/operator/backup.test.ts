@@ -38,7 +38,7 @@ const createUser = (email: string) => commandLine<Account>(['admin', 'create-use
 test('what runs while it is copied is finished where the copy is started, and nothing that was acknowledged is missing', async () => {
   const live = await startProcess(env), here = client(live.base), account = await createUser('ann@example.org'), token = await here.tokenOf(account.api_key)
   const ended = await here.chat(token, 'one'), endedEvents = await here.events(token, ended)
-  const underWay = await Promise.all(Array.from({ length: 8 }, (_, i) => here.chat(token, `under way ${i}`)))
+  const underWay = await Promise.all(Array.from({ length: 8 }, (_, i) => here.chat(token, `${i} [[tokens=80]] [[interval_ms=40]]`)))
   // Kept on another disk, as an operator may do.
   symlinkSync(folder('elsewhere'), join(env.DATA_DIR, 'linked'))
   // What is half written lies in folders whose names begin with a dot, and may be gone the next moment.

@@ -37,7 +37,7 @@ test('a full disk answers 503 and corrupts nothing', async () => {
     }
   }
   assert.ok(refused.length >= 20 && acknowledged.length > 20, `${acknowledged.length} runs fitted, ${refused.length} did not`)
-  // Whoever writes is told alike. A small one may still find its place.
+  // Whoever writes is told alike.
   const others = await Promise.all(Array.from({ length: 30 }, (_, i) => [
     ask('POST', '/auth/register', { email: `somebody-${i}@example.org`, password: 'correct horse' }),
     ask('POST', '/api-keys', { name: 'k'.repeat(100) }),
@@ -46,7 +46,7 @@ test('a full disk answers 503 and corrupts nothing', async () => {
   ]).flat())
   const full = others.filter(({ status, body }) => status >= 400 && body['code'] !== 'KEYS_EXHAUSTED' && body['code'] !== 'RATE_LIMITED')
   refused.push(...full)
-  process.stderr.write(JSON.stringify([0,1,2,3].map(k => others.filter((_, i) => i % 4 === k).map(a => a.status + (a.body['code'] ?? '')).join(' '))) + '\n')
+  assert.ok(full.length > 50, 'there was no room for them either')
   for (const [i, { status, body }] of others.entries()) if (i % 4 === 3 && status === 200) acknowledged.push(body['run_id']!)
   assert.equal([...new Set(refused.map(({ status, body }) => `${status} ${body['code']} ${body['detail']}`))], ['503 STORAGE_FULL The storage is full. Nothing was written.'])
   assert.is((await fetch(`${server.base}/healthz`)).status, 200, 'the process lives')

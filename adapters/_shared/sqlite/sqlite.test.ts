@@ -1,6 +1,6 @@
 // What only a database in a file can get wrong.
 import { spawn } from 'node:child_process'
-import { stat } from 'node:fs/promises'
+import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { createInterface } from 'node:readline'
@@ -76,7 +76,10 @@ withPlace('a file of a newer program, of another program, or of nothing known is
   other.exec('CREATE TABLE t (x)')
   other.close()
   assert.match(await refuses('UNAVAILABLE', () => place.open('', foreign)), /another program/)
-  await refuses('UNAVAILABLE', () => place.open('', fileURLToPath(import.meta.url)))
+  const diary = join(place.folder, 'diary.txt')
+  await writeFile(diary, 'dear diary\n'.repeat(100))
+  await refuses('UNAVAILABLE', () => place.open('', diary))
+  assert.is(await readFile(diary, 'utf8'), 'dear diary\n'.repeat(100))
 })
 
 test('anything but a write-ahead log with full synchronisation is refused', () => {
