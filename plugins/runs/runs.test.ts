@@ -208,7 +208,7 @@ test('a later run in a session knows what was said before', async () => {
     const list = await readEvents(await offline.stream(who.token, run.run_id))
     return { run, text: list.filter(({ event }) => event === 'token').map(({ data }) => data['text']).join('') }
   }
-  const first = await ask('The lighthouse of Marabout was built in 1907 by Clara Venn.')
+  const first = await ask('The lighthouse of Marabout was built in 1907.')
   const second = await ask('When was the lighthouse of Marabout built?', first.run.session_id)
   assert.match(second.text, /1907/)
   await offline.stop()
