@@ -36,6 +36,7 @@ export const faults = {
   LOGIN_THROTTLED: [429, 'Too many failed sign-ins for this account. Wait {seconds} s.'],
   INTERNAL: [500, 'An internal error occurred. Quote the request_id when you report it.'],
   MODEL_FAILED: [502, 'The model provider failed: {why}.'],
+  MODEL_REFUSED: [502, 'The model provider refused the request: {why}.'],
   STORAGE_FULL: [503, 'The storage is full. Nothing was written.'],
   UNAVAILABLE: [503, '{what} is not available: {why}.'],
   STOPPING: [503, 'The server is stopping. Retry.'],

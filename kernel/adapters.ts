@@ -1,11 +1,11 @@
 // Binds each port to the adapter that its URL names, in the order in which they ride on each other.
-import { existsSync, mkdirSync, chmodSync, readdirSync } from 'node:fs'
+import { existsSync, mkdirSync, chmodSync, readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Adapter, Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
-import type { Settings } from './settings.ts'
+import type { Environment, Settings } from './settings.ts'
 
 export type Engines = {
   engine<T>(name: string): T
@@ -56,7 +56,18 @@ export function prepareDataDir(dataDir: string): string {
   return path
 }
 
-export async function bindAdapters({ settings, log, only = ports, given = {} }: { settings: Settings; log: Log; only?: readonly PortName[]; given?: Readonly<Record<string, unknown>> }): Promise<Engines> {
+/** INVALID_FIELD names the variable when its file cannot be read. */
+const secretIn = (env: Environment) => (name: string): string | undefined => {
+  const file = env[`${name}_FILE`]
+  if (file === undefined) return env[name]
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    throw fault('INVALID_FIELD', { field: `${name}_FILE`, why: `cannot be read (${(cause as NodeJS.ErrnoException).code})` }, { cause })
+  }
+}
+
+export async function bindAdapters({ env, settings, log, only = ports, given = {} }: { env: Environment; settings: Settings; log: Log; only?: readonly PortName[]; given?: Readonly<Record<string, unknown>> }): Promise<Engines> {
   const dataDir = prepareDataDir(settings.DATA_DIR)
   const bound = new Map<string, Partial<Lifecycle & Durable>>(Object.entries(given as Record<string, Lifecycle>))
   const engine = <T>(name: string): T => {
@@ -72,7 +83,7 @@ export async function bindAdapters({ settings, log, only = ports, given = {} }: 
     const { adapter, url } = await load(name, setting, String(settings[setting]))
     for (const need of adapter.needs ?? []) await open(need as PortName)
     const clock = bound.get('clock') as Clock | undefined
-    const opening = adapter.open({ url, dataDir, clock: clock as Clock, log, engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))
+    const opening = adapter.open({ url, dataDir, clock: clock as Clock, log, secret: secretIn(env), engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))
     bound.set(name, (await opening) as Partial<Lifecycle & Durable>)
   }
   try {

@@ -15,9 +15,9 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const settings = readSettings(env)
   // The clock comes first, for the log's lines are dated by it too.
   const silent: Log = () => undefined
-  const clock = given['clock'] ?? (await bindAdapters({ settings, log: silent, only: ['clock'] })).engine<Clock>('clock')
+  const clock = given['clock'] ?? (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>('clock')
   const log = createLog({ level: settings.LOG_LEVEL, now: () => (clock as Clock).now(), write })
-  const engines = await bindAdapters({ settings, log, given: { ...given, clock } })
+  const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } })
   const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict })
   try {
     await kernel.become(plugins ?? (await loadPlugins()))

@@ -10,6 +10,8 @@ export type Opening = {
   readonly dataDir: string
   readonly clock: Clock
   readonly log: Log
+  /** A credential from the environment: the variable of that name, or the content of the file that `<name>_FILE` names. Never part of a URL, a log or an error. */
+  secret(name: string): string | undefined
   /** The engine of another port (unscoped), opened before this one; named in `needs`. */
   engine<T>(name: string): T
 }

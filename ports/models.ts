@@ -33,14 +33,22 @@ export type ModelRequest = {
   readonly reasoning?: boolean
   /** Continue after this text of an interrupted answer; only where `supports.prefill`. */
   readonly prefill?: string
+  /** Go on with an answer that the provider kept when the connection broke; only where `supports.resume`. */
+  readonly resume?: Checkpoint
   readonly outputTokensMax?: number
   readonly signal: AbortSignal
 }
-/** `usage` comes once, before `finish`; `finish` is last. An aborted call throws the signal's reason; a failing one MODEL_FAILED. */
+/** Where an answer can be taken up again at the provider: its id there, and how much of it was received. */
+export type Checkpoint = { readonly response: string; readonly at: number }
+/** `tool_open` when a call begins whose arguments are still coming, `tool_call` when it is whole. `checkpoint` stands for everything before it; only where `supports.resume`.
+ *  `usage` comes once, before `finish`; `finish` is last. An aborted call throws the signal's reason.
+ *  A failing one throws MODEL_FAILED, which may be tried again (not before `retryAfterMs`, where the provider says so), or MODEL_REFUSED, which would fail again. */
 export type ModelDelta =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'reasoning'; readonly text: string }
+  | { readonly type: 'tool_open'; readonly id: string; readonly name: string }
   | { readonly type: 'tool_call'; readonly call: ToolCall }
+  | { readonly type: 'checkpoint'; readonly checkpoint: Checkpoint }
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: 'stop' | 'tool_calls' | 'length' | 'filtered' }
 

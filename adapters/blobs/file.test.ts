@@ -5,6 +5,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import { blobsKit, chunks } from '../../test/kit/blobs.ts'
+import { opening } from '../../test/kit/opening.ts'
 import { scopedBlobs } from '../../test/kit/scoped.ts'
 import { systemClock } from '../clock/system.ts'
 import adapter, { fileBlobs } from './file.ts'
@@ -13,7 +14,6 @@ const clock = systemClock()
 const ORG = '01890000-0000-7000-8000-00000000000a'
 const home = await fs.mkdtemp(join(tmpdir(), 'blobs-'))
 const folder = (): Promise<string> => fs.mkdtemp(join(home, 'blobs-'))
-const opening = (url: string, dataDir: string) => ({ url: new URL(url), dataDir, clock, log: () => {}, engine: () => assert.unreachable() as never })
 
 /** node:fs/promises on a disk with room for so many bytes a file. */
 const smallDisk = (room: number) => ({
@@ -86,9 +86,9 @@ test('the file and each new folder above it are synced before a put resolves', a
 })
 test('the URL names the folder; without a path it is blobs within the data folder', async () => {
   const dataDir = await folder()
-  await (await adapter.open(opening('file:', dataDir))).close()
+  await (await adapter.open(opening('file:', { clock, dataDir }))).close()
   assert.ok((await fs.stat(join(dataDir, 'blobs'))).isDirectory())
-  await (await adapter.open(opening(`file:${dataDir}/with%20space`, dataDir))).close()
+  await (await adapter.open(opening(`file:${dataDir}/with%20space`, { clock, dataDir }))).close()
   assert.ok((await fs.stat(join(dataDir, 'with space'))).isDirectory())
 })
 test.after(() => fs.rm(home, { recursive: true }))

@@ -1,6 +1,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { clockKit } from '../../test/kit/clock.ts'
+import { opening } from '../../test/kit/opening.ts'
 import manual, { manualClock, type ManualClock } from './manual.ts'
 
 clockKit(test, 'manual', { open: async () => manualClock(), pass: (clock, ms) => (clock as ManualClock).advance(ms) })
@@ -50,8 +51,7 @@ test('the same seed gives the same ids and the same randomness; another seed giv
   assert.not.equal(draw(1), draw(2))
 })
 test('the URL names the start and the seed', async () => {
-  const opening = { url: new URL('manual:?start=5000&seed=7'), dataDir: '/', clock: manualClock(), log: () => {}, engine: () => assert.unreachable() as never }
-  const clock = await manual.open(opening)
+  const clock = await manual.open(opening('manual:?start=5000&seed=7', { clock: manualClock() }))
   assert.is(clock.now(), 5_000)
   assert.is(clock.id(), manualClock(5_000, { seed: 7 }).id())
 })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { mailKit } from '../../test/kit/mail.ts'
+import { opening } from '../../test/kit/opening.ts'
 import { manualClock } from '../clock/manual.ts'
 import adapter, { outbox } from './outbox.ts'
 
@@ -50,11 +51,11 @@ test('a full disk is UNAVAILABLE and leaves nothing behind', async () => {
 })
 test('the URL names the folder and the sender; a sender with a line break is refused', async () => {
   const dataDir = await temporaryFolder()
-  const opening = (url: string) => ({ url: new URL(url), dataDir, clock: manualClock(), log: () => {}, engine: () => assert.unreachable() as never })
-  const mailer = await adapter.open(opening('outbox:?from=Desk%20%3Cdesk@example.org%3E'))
+  const at = (url: string) => opening(url, { dataDir, clock: manualClock() })
+  const mailer = await adapter.open(at('outbox:?from=Desk%20%3Cdesk@example.org%3E'))
   await mailer.send(letter)
   const [name] = await lettersIn(join(dataDir, 'outbox'))
   assert.ok((await fs.readFile(join(dataDir, 'outbox', name!), 'utf8')).includes('From: Desk <desk@example.org>'))
-  await adapter.open(opening('outbox:?from=a@b.example%0d%0aBcc:c@d.example')).then(() => assert.unreachable(), (error) => assert.is(error.code, 'INVALID_FIELD'))
+  await adapter.open(at('outbox:?from=a@b.example%0d%0aBcc:c@d.example')).then(() => assert.unreachable(), (error) => assert.is(error.code, 'INVALID_FIELD'))
 })
 test.run()

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { deltasOf, modelsKit, textOf } from '../../test/kit/models.ts'
+import { opening } from '../../test/kit/opening.ts'
 import { manualClock } from '../clock/manual.ts'
 import { systemClock } from '../clock/system.ts'
 import adapter, { scripted } from './scripted.ts'
@@ -79,11 +80,10 @@ test('interval_ms sends one token after each pause', async () => {
   assert.equal(seen, ['token00 ', 'token01 ', 'token02 ', ''])
 })
 test('the URL\'s options are read, and a wrong one is refused when it opens', async () => {
-  const opening = (url: string) => ({ url: new URL(url), dataDir: '/', clock, log: () => {}, engine: () => assert.unreachable() as never })
-  const model = await adapter.open(opening('scripted:?tokens=2&prefill=0'))
+  const model = await adapter.open(opening('scripted:?tokens=2&prefill=0', { clock }))
   assert.is(textOf(await deltasOf(model, 'x')), 'token00 token01 ')
   assert.is((await model.catalogue())[0]!.supports.prefill, false)
-  assert.is(await failing(adapter.open(opening('scripted:?tokens=-1'))), 'INVALID_FIELD')
+  assert.is(await failing(adapter.open(opening('scripted:?tokens=-1', { clock }))), 'INVALID_FIELD')
 })
 test('a call of twenty tokens costs a few tens of microseconds at most', async () => {
   const model = scripted({ clock })

@@ -1,8 +1,5 @@
-// The catalogue of agents: whoever contributes to the point makes an `app_name` known.
-import { point } from '#kernel'
-
-export type Agent = { readonly key: string; readonly name: string; readonly instruction: string }
-export const Agents = point<Agent>('agents')
+// The agents that come with the product.
+import type { Agent } from './api.ts'
 
 export const builtIn: readonly Agent[] = [
   { key: 'main', name: 'Assistant', instruction: 'Answer the request. Use the material given. Say what you do not know.' },

@@ -2,12 +2,13 @@
 import { systemClock } from '#adapters/clock/system.ts'
 import storage from '#adapters/storage/sqlite.ts'
 import { hasCode } from '#contracts/faults.ts'
+import { opening } from './opening.ts'
 import type { Collection } from '#ports/storage.ts'
 
 const things: Collection = { name: 'things', scope: 'platform' }
 const say = (line: string) => process.stdout.write(`${line}\n`)
 const [path, pad = '100'] = process.argv.slice(2)
-const engine = await storage.open({ url: new URL(`sqlite:${path}`), dataDir: '.', clock: systemClock(), log: () => {}, engine: () => undefined as never })
+const engine = await storage.open(opening(`sqlite:${path}`, { clock: systemClock() }))
 await engine.define(things)
 await engine.durable()
 say('open')

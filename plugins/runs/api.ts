@@ -1,0 +1,63 @@
+// What other plugins may use of runs: the points at which they add agents and tools.
+import type { TSchema } from 'typebox'
+import { point, type Json } from '#kernel'
+
+/** Whoever contributes to the point makes an `app_name` of POST /chat known. */
+export type Agent = {
+  readonly key: string
+  readonly name: string
+  readonly instruction: string
+  /** Names of the tools that it may call; absent: every tool. */
+  readonly tools?: readonly string[]
+  /** What becomes of an answer whose model call broke off; default `continue` where that is possible. */
+  readonly onInterrupt?: 'continue' | 'restart'
+}
+export const Agents = point<Agent>('agents')
+
+/** May the body run again when nobody knows whether it did? `none`: it changes nothing, run it again. `keyed`: run it again with the same key, the other side ignores what it has seen.
+ *  `once`: never; the outcome is told as unknown, unless `probe` finds out. */
+export type Effect = 'none' | 'keyed' | 'once'
+
+export type ToolCallInfo = {
+  readonly orgId: string
+  readonly userId: string
+  readonly runId: string
+  readonly sessionId: string
+  /** The same however often this call is tried: what a `keyed` tool hands to the other side, a UUID. */
+  readonly key: string
+  /** IANA name; the caller's local time. */
+  readonly timeZone: string
+  /** Aborts at the tool's time limit, when the run is cancelled, or when the lease is lost. */
+  readonly signal: AbortSignal
+}
+
+export type Choice = { readonly id: string; readonly label: string }
+/** What a tool may ask of the user instead of answering at once; the answer becomes the call's result. */
+export type Question =
+  | { readonly kind: 'user_choice'; readonly question: string; readonly options: readonly Choice[]; readonly multiple: boolean; /** A text of the user's own is an answer too. */ readonly free: boolean }
+  | { readonly kind: 'quiz'; readonly title: string; readonly items: readonly { readonly id: string; readonly question: string; readonly options: readonly Choice[] }[] }
+
+/** `content` is what the model reads. A long one is kept whole as an artifact, and the model gets an excerpt. */
+export type ToolAnswer = { readonly content: string; /** The tool says no: told to the model, which may try something else. */ readonly isError?: boolean } | { readonly ask: Question }
+
+export type Tool = {
+  /** `^[a-z][a-z0-9_]{0,63}$`, unique. */
+  readonly name: string
+  /** For the model: what it does and when to use it. */
+  readonly description: string
+  /** A JSON Schema of an object; arguments that do not match never reach the body. */
+  readonly parameters: TSchema
+  /** Default `once`. */
+  readonly effect?: Effect
+  /** Default 30000. */
+  readonly timeoutMs?: number
+  /** May run beside other calls of the same answer; default: where the effect is `none`. */
+  readonly parallel?: boolean
+  /** The user must approve each call before the body runs. */
+  readonly approval?: boolean
+  /** May throw a fault or an error: the model is told, the run goes on. */
+  run(args: Json, call: ToolCallInfo): Promise<ToolAnswer> | ToolAnswer
+  /** For `once`: was the call with this key carried out? Undefined: cannot be known. */
+  probe?(key: string, call: ToolCallInfo): Promise<ToolAnswer | 'not done' | undefined>
+}
+export const Tools = point<Tool>('tools')
