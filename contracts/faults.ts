@@ -14,6 +14,7 @@ export const faults = {
   CREDENTIALS_INVALID: [401, 'The e-mail address or the password is wrong.'],
   REFRESH_INVALID: [401, 'refresh_token: unknown, expired or already used. Sign in again.'],
   INSUFFICIENT_CREDITS: [402, 'The balance of {available} credits does not cover the {needed} credits that this run may cost. The run did not start.'],
+  CREDITS_EXHAUSTED: [402, 'The credits ran out in the middle of the run: {needed} more were needed, {available} were left. What was done until then is charged.'],
   FORBIDDEN: [403, 'Not allowed: {why}.'],
   ACCOUNT_SUSPENDED: [403, 'This account is suspended.'],
   EMAIL_UNVERIFIED: [403, 'This e-mail address is not verified yet. Send the six-digit code to POST /auth/verify.'],
@@ -27,6 +28,7 @@ export const faults = {
   SESSION_BUSY: [409, 'The session has a run in progress.'],
   QUEUE_FULL: [409, 'The queue of this session is full ({max} runs wait).'],
   KEYS_EXHAUSTED: [409, 'There are already {max} active API keys. Revoke one first.'],
+  QUESTION_CLOSED: [409, 'The question is not open: {why}.'],
   LEDGER_MISMATCH: [409, 'The ledger holds another amount under the key {key}.'],
   BODY_TOO_LARGE: [413, 'body: larger than {max} bytes.'],
   DOCUMENT_TOO_LARGE: [413, 'A document of {collection} is larger than {max} bytes.'],
@@ -38,6 +40,7 @@ export const faults = {
   MODEL_FAILED: [502, 'The model provider failed: {why}.'],
   MODEL_REFUSED: [502, 'The model provider refused the request: {why}.'],
   STORAGE_FULL: [503, 'The storage is full. Nothing was written.'],
+  RUN_STUCK: [500, 'The run made no progress in {takes} starts and was given up.'],
   UNAVAILABLE: [503, '{what} is not available: {why}.'],
   STOPPING: [503, 'The server is stopping. Retry.'],
 } as const satisfies Record<string, readonly [status: number, sentence: string]>

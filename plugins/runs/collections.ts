@@ -1,10 +1,20 @@
 // What the engine keeps: a document a run, a document a session. The run's events and journal are its stream.
-import type { Price } from '#ports/models.ts'
+import type { Json } from '#kernel'
+import type { Model, Price } from '#ports/models.ts'
 import { collection } from '#ports/storage.ts'
 import type { RunStart } from '#contracts/runs.ts'
 
 export type Phase = 'admitting' | 'placed' | 'closed'
 export type Status = 'running' | 'queued' | 'blocked' | 'waiting' | 'done' | 'failed' | 'cancelled'
+export type Terms = {
+  readonly supports: Model['supports']
+  readonly contextTokens: number
+  readonly outputTokensMax: number
+  readonly instruction: string
+  readonly tools?: readonly string[]
+  readonly onInterrupt: 'continue' | 'restart'
+}
+export type Reply = { readonly number: number; readonly status: 'answered' | 'expired'; readonly answer: Json }
 export type Run = {
   readonly id: string
   readonly orgId: string
@@ -25,14 +35,26 @@ export type Run = {
   readonly answerId: string
   readonly model: string
   readonly price: Price
+  /** What the run depends on, as it was when it was admitted: later changes of the agent or of the catalogue do not reach a run under way. */
+  readonly terms: Terms
   readonly hold: number
   /** What the start was answered with, so that a repetition gets the same. */
   readonly placedAs?: 'running' | 'queued' | 'blocked'
   readonly queueSeq?: number
   readonly cancelAsked?: boolean
+  /** When the sweep must look at it, in milliseconds since the epoch: 0 while it is being admitted or driven, the deadline of its question while it waits for the user; absent while others will wake it. */
+  readonly due?: number
+  /** Grows when somebody is about to wake the run from its queue: nobody takes it off the sweep's list on older knowledge. */
+  readonly wakes: number
+  /** Questions that were answered or expired: question n can be answered while this is n. */
+  readonly replies: number
+  /** To the last question; the driver takes it over into the journal. */
+  readonly reply?: Reply
   readonly createdAt: number
   readonly endedAt?: number
   readonly answer?: string
+  /** The conversation was cut back to the request: its answer is not part of it any more. */
+  readonly answerCut?: boolean
   readonly credits?: number
 }
 export type Session = {
@@ -56,7 +78,7 @@ export type Session = {
 
 export const Runs = collection<Run>({
   name: 'runs', scope: 'tenant', owner: 'userId',
-  unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['phase']],
+  unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['due']],
 })
 export const Sessions = collection<Session>({ name: 'sessions', scope: 'tenant', owner: 'userId', index: [['orgId', 'userId', 'updatedAt']] })
 

@@ -4,9 +4,20 @@ const setting = (fallback: number, minimum: number, description: string) => t.In
 
 export const RunsConfig = t.Object({
   active_max: setting(1000, 1, 'Runs that this process drives at a time; more wait.'),
+  active_per_org_max: setting(500, 1, 'Of these, runs of one organisation.'),
+  waiting_max: setting(2000, 0, 'Runs that may wait for this process; beyond them a start is answered 429.'),
+  waiting_per_org_max: setting(1000, 0, 'Of these, runs of one organisation.'),
   queue_max: setting(100, 1, 'Runs that may wait in one session.'),
   lease_ms: setting(15_000, 300, 'How long a silent driver keeps its run before another takes over, in milliseconds.'),
   sweep_ms: setting(2000, 50, 'How often runs that nobody drives are looked for, in milliseconds.'),
-  stall_ms: setting(120_000, 100, 'A model that sends nothing for so long is given up, in milliseconds.'),
+  stall_ms: setting(120_000, 100, 'A model that sends nothing for so long is given up and tried again, in milliseconds; three times as long where it deliberates.'),
+  tries_max: setting(3, 1, 'Times that a model call may break off without having come further, before the run fails.'),
+  takes_max: setting(20, 2, 'Drivers that may take over a run without bringing it further, before it fails.'),
+  steps_max: setting(50, 2, 'Model calls of one run.'),
+  rounds_max: setting(12, 1, 'Model calls in a row that may ask for tools, for one answer or one step of a plan.'),
+  plan_steps_max: setting(12, 1, 'Steps of a plan.'),
+  replans_max: setting(2, 0, 'New plans after a failed step.'),
+  question_ms: setting(604_800_000, 1000, 'How long a run waits for an answer of its user, in milliseconds.'),
+  result_chars_max: setting(16_000, 1000, 'Characters of a tool result that the model reads; a longer one is kept whole as an artifact.'),
 })
 export type RunsConfig = Static<typeof RunsConfig>

@@ -1,107 +1,100 @@
-// Drives runs: takes the lease, folds the journal, goes step by step, and lets go when told to.
-import { fault, hasCode, isFault } from '#kernel'
+// Drives runs: takes a place and the lease, folds the journal, lets the loop go on from there, settles or parks, and lets go when told to.
+import { fault, hasCode } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
-import type { ModelProvider } from '#ports/models.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Run } from './collections.ts'
 import type { RunsConfig } from './config.ts'
-import { contextOf } from './context.ts'
-import { createJournal, emptyState, readState, took, type Ending, type Journal } from './journal.ts'
-import { estimateTokens } from './price.ts'
+import { createJournal, readState, type Journal } from './journal.ts'
+import type { Loop } from './loop.ts'
+import type { Places, Waiting } from './places.ts'
+import { took, type Ending } from './records.ts'
+import { emptyState, type Asked, type State } from './state.ts'
 import { settle } from './steps/settle.ts'
-import { think } from './steps/think.ts'
+import { createStopper, type Stopper, type StopReason } from './stopper.ts'
 
-/** Why a driver is told to stop. At `handover` and `lost` it appends nothing more. */
-export type StopReason = 'cancelled' | 'handover' | 'lost' | 'stalled'
-/** `heardAt`: when the model last sent something, by the monotonic clock; infinite outside a model call. */
-type Active = { readonly run: Run; readonly abort: AbortController; heardAt: number }
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; models: ModelProvider; clock: Clock; log: Log; owner: string; config: RunsConfig }
+type Active = { readonly run: Run; readonly stopper: Stopper; readonly since: number }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; places: Places }
 
-export function createDriver({ store, eventlog, billing, models, clock, log, owner, config }: Deps) {
-  const { active_max: activeMax, stall_ms: stallMs } = config
-  const active = new Map<string, Active>(), waiting: Run[] = []
+/** How long a body that acts on the world may go on after the hand-over was asked for, in milliseconds. */
+const handoverMs = 3000
+/** A model that deliberates may be silent for so many times as long. */
+const reasoningPatience = 3
+
+const alreadyEnded = ({ terminal, ending }: State): Ending | undefined => terminal && (ending ?? { terminal, usage: { inputTokens: 0, outputTokens: 0 }, charged: false })
+
+export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, places }: Deps) {
+  const active = new Map<string, Active>()
   let closing = false, idle: (() => void) | undefined
 
-  /** The ending that a stopped or failed call leads to; undefined: this driver has nothing more to say. */
-  const endingAfter = (error: unknown, run: Run, journal: Journal, signal: AbortSignal, inputTokens: number): Ending | undefined => {
-    const usage = { inputTokens, outputTokens: Math.ceil(journal.state.text.length / 4) }
-    const failed = (code: string, detail: string): Ending => ({ terminal: { type: 'error', code, detail }, usage })
-    if (journal.failure()) return undefined
-    if (signal.aborted) {
-      const reason = signal.reason as StopReason
-      if (reason === 'cancelled') return { terminal: { type: 'done', status: 'cancelled' }, usage }
-      return reason === 'stalled' ? failed('MODEL_FAILED', fault('MODEL_FAILED', { why: `it sent nothing for ${stallMs} ms` }).message) : undefined
-    }
-    if (isFault(error)) return failed(error.code, error.message)
-    log('error', 'run.failed', { run: run.id, error })
-    return failed('INTERNAL', fault('INTERNAL').message)
+  /** Lets go of a run that waits for its user; false when the answer has come meanwhile. */
+  const park = async (run: Run, { number, data }: Asked): Promise<boolean> => {
+    const due = Date.parse(String(data['expires_at']))
+    return Boolean(await store.tenant(run).update(Runs, run.id, { set: { status: 'waiting', due }, unset: ['owner'] }, { if: { phase: 'placed', epoch: run.epoch, replies: number, cancelAsked: { exists: false } } }))
   }
 
-  const answer = async (run: Run, journal: Journal, entry: Active): Promise<Ending | undefined> => {
-    if (journal.state.ending) return journal.state.ending
-    const signal = run.cancelAsked ? AbortSignal.abort('cancelled' satisfies StopReason) : entry.abort.signal
-    const hear = () => { entry.heardAt = clock.monotonic() }
-    const messages = await contextOf(store.tenant(run), run)
-    try {
-      signal.throwIfAborted()
-      hear()
-      const { usage } = await think(journal, { models, model: run.model, messages, reasoning: run.request.reasoning, signal, hear })
-      return { terminal: { type: 'done', status: 'done' }, usage }
-    } catch (error) {
-      await journal.settled().catch(() => undefined)
-      return endingAfter(error, run, journal, signal, estimateTokens(messages))
-    } finally {
-      entry.heardAt = Number.POSITIVE_INFINITY
+  /** Another process may go on at once. */
+  const release = (run: Run) => store.tenant(run).update(Runs, run.id, { unset: ['owner'] }, { if: { epoch: run.epoch, owner } })
+
+  const goOn = async ({ run, stopper }: Active, journal: Journal): Promise<void> => {
+    const own = store.tenant(run)
+    let seen: Run | undefined = run
+    while (seen) {
+      const ended = alreadyEnded(journal.state), left = ended ? { ending: ended } : await loop(seen, journal, stopper)
+      if (!left) return void (stopper.stopped() === 'handover' && (await release(run)))
+      if ('ending' in left) return settle({ own, billing, clock, journal, run: seen, wake: id => startNext(run, id) }, left.ending)
+      await journal.settled()
+      if (await park(run, left.waits)) return
+      seen = await own.get(Runs, run.id)
+      if (seen?.epoch !== run.epoch) return
     }
   }
 
   const drive = async (entry: Active, fresh: boolean): Promise<void> => {
-    const { run, abort } = entry, events = eventlog.tenant(run), own = store.tenant(run)
-    const state = fresh ? emptyState() : await readState(events, streamOf(run.id))
+    const { run } = entry, events = eventlog.tenant(run), stream = streamOf(run.id)
+    const state = fresh ? emptyState() : await readState(events, stream)
     if (state.epoch > run.epoch) return
-    const journal = createJournal(events, streamOf(run.id), state)
+    const journal = createJournal(events, stream, state)
     if (!state.terminal) journal.write(took(run.epoch))
-    const ending = state.terminal ? { terminal: state.terminal, usage: state.ending?.usage ?? { inputTokens: 0, outputTokens: 0 } } : await answer(run, journal, entry)
-    if (!ending) {
-      if (abort.signal.reason === 'handover') await own.update(Runs, run.id, { unset: ['owner'] }, { if: { epoch: run.epoch, owner } })
-      return
-    }
-    const next = await settle({ own, billing, clock, journal, run }, ending)
-    if (next) await startNext(run, next)
+    await goOn(entry, journal)
   }
 
   const run = (run: Run, fresh: boolean) => {
-    const entry: Active = { run, abort: new AbortController(), heardAt: Number.POSITIVE_INFINITY }
+    const entry: Active = { run, stopper: createStopper(clock), since: clock.monotonic() }
     active.set(run.id, entry)
     drive(entry, fresh).catch((error: unknown) => {
       // Another driver has it, or nothing can be written now: the sweep goes on when it can.
       if (!hasCode(error, 'STREAM_MOVED')) log('warn', 'run.left', { run: run.id, error })
     }).finally(() => {
       active.delete(run.id)
-      const following = closing ? undefined : waiting.shift()
-      if (following) void claim(following).catch((error: unknown) => log('warn', 'run.claim', { run: following.id, error }))
-      if (active.size === 0) idle?.()
+      places.leave(run.id, clock.monotonic() - entry.since)
+      if (closing) return void (active.size === 0 && idle?.())
+      for (let next = places.next(); next; next = places.next()) startWaiting(next)
     })
   }
+  const startWaiting = (next: Waiting) => void startNext(next, next.id).catch((error: unknown) => log('warn', 'run.claim', { run: next.id, error }))
 
-  /** Takes the lease and drives. False when it is somebody else's by now. */
+  /** Takes a place and the lease, and drives. False when it must wait, or is somebody else's by now. */
   const claim = async (seen: Run): Promise<boolean> => {
-    if (closing || active.has(seen.id)) return false
-    if (active.size >= activeMax) {
-      if (waiting.length < activeMax && !waiting.some(({ id }) => id === seen.id)) waiting.push(seen)
-      return false
+    if (closing || active.has(seen.id) || !places.enter(seen)) return false
+    const taken = await store.tenant(seen).update(Runs, seen.id, { set: { owner, status: 'running', due: 0 }, inc: { epoch: 1, beat: 1 } }, { if: { phase: 'placed', epoch: seen.epoch } }).catch((error: unknown) => {
+      places.leave(seen.id)
+      throw error
+    })
+    if (taken && !closing) {
+      run(taken, false)
+      return true
     }
-    const taken = await store.tenant(seen).update(Runs, seen.id, { set: { owner, status: 'running' }, inc: { epoch: 1, beat: 1 } }, { if: { phase: 'placed', epoch: seen.epoch } })
-    if (!taken) return false
-    run(taken, false)
-    return true
+    places.leave(seen.id)
+    if (taken) await release(taken)
+    return false
   }
 
-  const startNext = async (before: Run, nextId: string) => {
-    const next = await store.tenant(before).get(Runs, nextId)
+  const startNext = async (scope: { readonly orgId: string }, nextId: string): Promise<void> => {
+    if (active.has(nextId)) return
+    const next = await store.tenant(scope).get(Runs, nextId)
     if (next?.phase === 'placed') await claim(next)
   }
 
@@ -109,28 +102,30 @@ export function createDriver({ store, eventlog, billing, models, clock, log, own
     claim,
     startNext,
     isActive: (runId: string) => active.has(runId),
-    counts: () => ({ active: active.size, waiting: waiting.length }),
     /** A run that this process has just placed, with its lease in hand and nothing in its journal. */
     begin(placed: Run) {
-      if (active.size < activeMax && !closing) run(placed, true)
-      else waiting.push(placed)
+      if (!closing && places.enter(placed)) run(placed, true)
     },
-    stop: (runId: string, reason: StopReason) => active.get(runId)?.abort.abort(reason),
-    /** Moves each lease's beat; finds out which are lost, cancelled or stalled. */
+    stop: (runId: string, reason: StopReason) => active.get(runId)?.stopper.stop(reason),
+    /** Moves each lease's beat; finds out which are lost, cancelled or silent. */
     async beat(): Promise<void> {
-      await Promise.all([...active.values()].map(async ({ run, abort, heardAt }) => {
-        const now = clock.monotonic()
+      await Promise.all([...active.values()].map(async ({ run, stopper }) => {
+        const patience = config.stall_ms * (run.request.reasoning ? reasoningPatience : 1)
+        stopper.watch(patience, () => fault('MODEL_FAILED', { why: `it sent nothing for ${patience} ms` }))
         const kept = await store.tenant(run).update(Runs, run.id, { inc: { beat: 1 } }, { if: { epoch: run.epoch, owner } }).catch(() => run)
-        if (!kept) abort.abort('lost' satisfies StopReason)
-        else if (kept.cancelAsked) abort.abort('cancelled' satisfies StopReason)
-        else if (now - heardAt > stallMs) abort.abort('stalled' satisfies StopReason)
+        if (!kept) stopper.stop('lost')
+        else if (kept.cancelAsked) stopper.stop('cancelled')
       }))
     },
     /** Gives every lease back, so that another process goes on at once. */
     async close(): Promise<void> {
       closing = true
-      for (const { abort } of active.values()) abort.abort('handover' satisfies StopReason)
-      if (active.size > 0) await new Promise<void>(done => { idle = done })
+      for (const { stopper } of active.values()) stopper.stop('handover')
+      if (active.size === 0) return
+      const over = new AbortController()
+      void clock.sleep(handoverMs, over.signal).then(() => active.forEach(({ stopper }) => stopper.abandon()), () => undefined)
+      await new Promise<void>(done => { idle = done })
+      over.abort()
     },
   }
 }

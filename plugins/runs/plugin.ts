@@ -3,37 +3,46 @@ import { runs as runRows, sessions as sessionRows } from '#contracts/runs.ts'
 import { definePlugin, Host, into, type Introspection } from '#kernel'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
-import { EventLog } from '#ports/eventlog.ts'
+import { EventLog, type ScopedEventlog } from '#ports/eventlog.ts'
 import { Models } from '#ports/models.ts'
-import { Storage } from '#ports/storage.ts'
+import { Storage, type ScopedStorage } from '#ports/storage.ts'
 import { builtIn } from './agents.ts'
-import { Agents } from './api.ts'
+import { Agents, Tools } from './api.ts'
+import { createAudit, ToolInvocations } from './audit.ts'
 import { Runs, Sessions } from './collections.ts'
 import { RunsConfig } from './config.ts'
 import { createDriver } from './drive.ts'
+import { createKeepText, createReadUploads } from './files.ts'
+import { createLoop } from './loop.ts'
+import { createPlaces } from './places.ts'
 import { createRuns } from './runs.ts'
 import { createSessions } from './sessions.ts'
 import { createAdmit } from './steps/admit.ts'
 import { createSweep, sweepReason } from './sweep.ts'
 import { keepTime } from './time.ts'
+import { createToolbox } from './toolbox.ts'
 
 export default definePlugin({
   name: 'runs', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
   contract: { ...runRows, ...sessionRows },
-  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, clock: SystemClock, host: Host, agents: Agents },
+  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, clock: SystemClock, host: Host, agents: Agents, tools: Tools },
   config: RunsConfig,
   limits: { runs: { perSecond: 20, burst: 40 } },
-  collections: [Runs, Sessions],
+  collections: [Runs, Sessions, ToolInvocations],
   system: [sweepReason],
   emits: events,
   services: {
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
-    admission: createAdmit, driver: createDriver, sweep: createSweep, runs: createRuns, sessions: createSessions,
+    places: ({ config }: { config: RunsConfig }) => createPlaces(config),
+    durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
+    readUploads: createReadUploads, keepText: createKeepText, toolbox: createToolbox, audit: createAudit,
+    admission: createAdmit, loop: createLoop, driver: createDriver, sweep: createSweep, runs: createRuns, sessions: createSessions,
   },
   routes: {
     'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key']),
     'POST /tasks': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key']),
     'GET /runs/{run_id}/events': ({ runs, caller, params, after, signal }) => runs.follow(caller, params.run_id, after, signal),
+    'POST /runs/{run_id}/respond': ({ runs, caller, params, body }) => runs.respond(caller, params.run_id, body),
     'POST /runs/{run_id}/cancel': ({ runs, caller, params }) => runs.cancel(caller, params.run_id),
     'GET /sessions': ({ sessions, caller, query }) => sessions.list(caller, query),
     'GET /sessions/{id}': ({ sessions, caller, params }) => sessions.read(caller, params.id),

@@ -1,4 +1,4 @@
-import type { Message, Model, Price, Usage } from '#ports/models.ts'
+import type { Attachment, Message, Model, Price, Usage } from '#ports/models.ts'
 
 /** Characters that one token stands for, for estimates before a call. */
 const charsPerToken = 4
@@ -9,8 +9,11 @@ export function creditsFor(price: Price, { inputTokens, outputTokens }: Usage): 
   return Math.max(price.minimum, Math.ceil((inputTokens * price.inputPer1k + outputTokens * price.outputPer1k) / 1000))
 }
 
-export const estimateTokens = (messages: readonly Message[]): number => Math.ceil(messages.reduce((sum, { content }) => sum + content.length, 0) / charsPerToken)
+export const tokensOf = (characters: number): number => Math.ceil(characters / charsPerToken)
+const charsOf = (message: Message): number => message.content.length + ('toolCalls' in message ? JSON.stringify(message.toolCalls).length : 0)
+export const estimateTokens = (messages: readonly Message[], attachments: readonly Attachment[] = []): number =>
+  tokensOf(messages.reduce((sum, message) => sum + charsOf(message), 0) + attachments.reduce((sum, { name, text }) => sum + name.length + text.length, 0))
 
 /** The most that one call may cost: what is set aside before any work. */
-export const holdFor = (model: Model, messages: readonly Message[]): number =>
-  Math.max(model.price.minimum, creditsFor(model.price, { inputTokens: estimateTokens(messages), outputTokens: model.outputTokensMax }))
+export const holdFor = (model: Model, messages: readonly Message[], attachments: readonly Attachment[]): number =>
+  Math.max(model.price.minimum, creditsFor(model.price, { inputTokens: estimateTokens(messages, attachments), outputTokens: model.outputTokensMax }))

@@ -7,7 +7,7 @@ import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { readEvents, startServer, type TestServer } from '../../test/kit/server.ts'
 import { Runs, Sessions, streamOf, type Run } from './collections.ts'
-import { ending, event, thought, took } from './journal.ts'
+import { ending, event, thought, took } from './records.ts'
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 const settings = { RUNS_SWEEP_MS: '50', RUNS_LEASE_MS: '300' }
@@ -20,7 +20,7 @@ async function abandoned(server: TestServer, token: string, change: Partial<Run>
   await (await server.stream(token, id)).text()
   await pause(50)
   const { owner: _, endedAt: __, answer: ___, credits: ____, ...model } = (await storage.get(Runs, id))!
-  const run: Run = { ...model, id: crypto.randomUUID(), sessionId: crypto.randomUUID(), phase: 'placed', status: 'running', epoch: 1, beat: 1, placedAs: 'running', ...change }
+  const run: Run = { ...model, id: crypto.randomUUID(), sessionId: crypto.randomUUID(), phase: 'placed', status: 'running', due: 0, epoch: 1, beat: 1, placedAs: 'running', ...change }
   await server.engine<Ledger>('billing').hold(run.orgId, { of: run.id, amount: run.hold })
   const { items: [session] } = await storage.find(Sessions, { where: { orgId: run.orgId }, limit: 1 })
   await storage.insert(Sessions, { ...session!, id: run.sessionId, active: run.id, queue: [], queued: 0 })
@@ -32,7 +32,7 @@ test('a driver that takes over after the end was decided settles that end and no
   const server = await startServer({ env: settings }), { token } = await server.account(10)
   const run = await abandoned(server, token), usage = { inputTokens: 1, outputTokens: 3 }
   await append(server, run, took(1), event('token', { text: 'all of it', step: 0, attempt: 1 }), thought({ step: 0, attempt: 1, finish: 'stop', input_tokens: 1, output_tokens: 3 }),
-    ending({ terminal: { type: 'done', status: 'done' }, usage }), event('usage', { input_tokens: 1, output_tokens: 3, total_tokens: 4, credits: 1, model: 'scripted' }))
+    ending({ terminal: { type: 'done', status: 'done' }, usage, charged: true }), event('usage', { input_tokens: 1, output_tokens: 3, total_tokens: 4, credits: 1, model: 'scripted' }))
   await server.engine<StorageEngine>('storage').insert(Runs, run)
   const list = await readEvents(await server.stream(token, run.id))
   assert.equal(list.map(({ event: type }) => type), ['token', 'usage', 'done'])

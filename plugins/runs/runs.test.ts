@@ -134,10 +134,10 @@ test('a queued run can be cancelled before it starts, and costs nothing', async 
 
 test('a failing model ends the run with an error, charges nothing, and pauses the queue behind it', async () => {
   const who = await server.account(100)
-  const first = await chat(who, { message: '[[fail_after=2]] [[interval_ms=30]]' }), session_id = first.run.session_id
+  const first = await chat(who, { message: '[[fail_after=0]] [[interval_ms=30]]' }), session_id = first.run.session_id
   const second = await chat(who, { message: 'behind', session_id })
   const list = await events(who, first.run.run_id)
-  assert.equal(types(list), ['token', 'token', 'usage', 'error'])
+  assert.equal(types(list), ['usage', 'error'])
   assert.is(list.at(-1)!.data['code'], 'MODEL_FAILED')
   assert.is(list.at(-2)!.data['credits'], 0)
   await pause(50)
@@ -158,11 +158,23 @@ test('a failure with nobody behind it pauses nothing', async () => {
   assert.is((await events(who, next.run.run_id)).at(-1)!.event, 'done')
 })
 
-test('a model that falls silent is given up', async () => {
+test('a model that breaks off or falls silent goes on where it stopped, and is paid once', async () => {
   const who = await server.account(100)
-  const { run } = await chat(who, { message: '[[stall_after=1]]' })
+  for (const message of ['[[fail_after=2]]', '[[stall_after=2]]']) {
+    const { run } = await chat(who, { message })
+    const list = await events(who, run.run_id)
+    assert.equal(types(list), ['token', 'token', 'superseded', 'token', 'token', 'token', 'usage', 'done'])
+    assert.equal(list[2]!.data, { step: 0, attempt: 1, keep: 'token00 token01 '.length, reason: 'failed' })
+    assert.equal(list.filter(({ event }) => event === 'token').map(({ data }) => [data['attempt'], data['text']]), [[1, 'token00 '], [1, 'token01 '], [2, 'token02 '], [2, 'token03 '], [2, 'token04 ']])
+    assert.is(list.at(-2)!.data['credits'], 1)
+  }
+})
+
+test('a model that stays silent is given up', async () => {
+  const who = await server.account(100)
+  const { run } = await chat(who, { message: '[[stall_after=0]]' })
   const list = await events(who, run.run_id)
-  assert.equal([types(list), list.at(-1)!.data['code']], [['token', 'usage', 'error'], 'MODEL_FAILED'])
+  assert.equal([types(list), list.at(-1)!.data['code']], [['usage', 'error'], 'MODEL_FAILED'])
 })
 
 test('what cannot be is refused before any work, naming the field', async () => {

@@ -1,14 +1,16 @@
 // Starts, follows and stops runs, for one caller at a time.
 import { terminalTypes } from '#contracts/events.ts'
 import type { RunStart, RunStarted } from '#contracts/runs.ts'
-import { fault, type Caller, type WireEvent, type WireEvents } from '#kernel'
+import { fault, type Caller, type Json, type WireEvent, type WireEvents } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { Eventlog, LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
-import { Runs, Sessions, streamOf, type Run, type Status } from './collections.ts'
+import { Runs, streamOf, type Reply, type Run, type Status } from './collections.ts'
 import type { Driver } from './drive.ts'
+import { readState } from './journal.ts'
+import { checkAnswer } from './questions.ts'
 import type { Admit } from './steps/admit.ts'
-import { withdraw } from './steps/place.ts'
+import { rest, unpause, withdraw } from './steps/place.ts'
 
 type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver }
 const isTerminal = ({ type, hidden }: LoggedEvent) => !hidden && (terminalTypes as readonly string[]).includes(type)
@@ -66,11 +68,8 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
       const { run, placed, resumed, mine } = await admission.admit(caller, key ? { ...request, idempotency_key: key } : request)
       remember(run)
       if (mine && placed.status === 'running') driver.begin(run)
-      if (mine && placed.status === 'queued') {
-        // The run ahead may have ended between the place in the queue and now.
-        const session = await store.tenant(caller).get(Sessions, run.sessionId)
-        if (session?.active === run.id) await driver.claim(run)
-      }
+      // The run ahead may have ended between the place in the queue and now.
+      else if (mine && (await rest(store.tenant(caller), run))) await driver.claim(run)
       return { run_id: run.id, session_id: run.sessionId, cursor: 0, resumed, status: placed.status, queue_seq: placed.queueSeq }
     },
 
@@ -92,16 +91,34 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
     /** Stops the work. Asking twice, or after the end, changes nothing. */
     async cancel(caller: Caller, runId: string): Promise<{ run_id: string; status: Status; cancelling: boolean }> {
       const run = await find(caller, runId), own = store.tenant(caller)
-      const asked = await own.update(Runs, run.id, { set: { cancelAsked: true } }, { if: { phase: { in: ['admitting', 'placed'] } } })
+      const asked = await own.update(Runs, run.id, { set: { cancelAsked: true, due: 0 } }, { if: { phase: { in: ['admitting', 'placed'] } } })
       if (!asked) return { run_id: run.id, status: (await find(caller, runId)).status, cancelling: false }
       if (driver.isActive(run.id)) driver.stop(run.id, 'cancelled')
-      else if (asked.phase === 'placed' && (asked.status === 'queued' || asked.status === 'blocked') && (await withdraw(own, asked))) await driver.claim(asked)
+      else if (asked.phase === 'placed' && (asked.status === 'waiting' || ((asked.status === 'queued' || asked.status === 'blocked') && (await withdraw(own, asked))))) await driver.claim(asked)
       return { run_id: run.id, status: asked.status, cancelling: true }
     },
 
-    async resumeQueue(caller: Caller, sessionId: string, unpause: (now: number) => Promise<string | undefined>): Promise<void> {
-      const next = await unpause(clock.now())
-      if (next) await driver.startNext({ orgId: caller.orgId, sessionId } as Run, next)
+    /** Gives the answer to the run's open question, once. It goes on at once where it waited, or later where nobody is free. */
+    async respond(caller: Caller, runId: string, { question_id: questionId, answer }: { question_id: string; answer: unknown }): Promise<{ run_id: string; question_id: string; status: Status }> {
+      const run = await find(caller, runId), own = store.tenant(caller)
+      const closed = (why: string) => fault('QUESTION_CLOSED', { why })
+      if (run.phase === 'closed') throw closed('the run has ended')
+      const { steps } = await readState(eventlog.tenant(caller), streamOf(run.id))
+      const asked = steps.flatMap(({ calls }) => calls).find(({ asked: question }) => question?.id === questionId)
+      if (!asked?.asked) throw fault('NOT_FOUND', { what: 'question of this run' })
+      if (asked.answered || run.replies > asked.asked.number) throw closed(asked.answered?.status === 'expired' ? 'its time is over' : 'it was answered')
+      checkAnswer(asked.asked, answer as Json)
+      const reply: Reply = { number: asked.asked.number, status: 'answered', answer: answer as Json }
+      const taken = await own.update(Runs, run.id, { set: { reply, due: 0 }, inc: { replies: 1 } }, { if: { phase: 'placed', replies: asked.asked.number, cancelAsked: { exists: false } } })
+      if (!taken) throw closed('it was answered, its time is over, or the run is being cancelled')
+      await driver.claim(taken)
+      return { run_id: run.id, question_id: questionId, status: 'running' }
+    },
+
+    async resumeQueue(caller: Caller, sessionId: string): Promise<void> {
+      const own = store.tenant(caller)
+      const next = await unpause(own, sessionId, clock.now(), runId => own.update(Runs, runId, { set: { due: 0 }, inc: { wakes: 1 } }, { if: { phase: 'placed' } }))
+      if (next) await driver.startNext(caller, next)
     },
   }
 }

@@ -7,7 +7,6 @@ import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
 import type { RunService } from './runs.ts'
-import { unpause } from './steps/place.ts'
 
 type Paging = { limit?: number; cursor?: string }
 type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService }
@@ -83,11 +82,11 @@ export function createSessions({ store, eventlog, clock, runs }: Deps) {
     async queue(caller: Caller, id: string) {
       const session = await find(caller, id)
       const waiting = await runsOf(caller, session.queue)
-      return { paused: session.paused, active_run_id: session.active ?? null, items: waiting.map((run, i) => ({ ...runSummary(run), queue_seq: i + 1 })) }
+      return { paused: session.paused, active_run_id: session.active ?? null, items: waiting.map((run, i) => ({ ...runSummary(run), status: session.paused ? 'blocked' as const : 'queued' as const, queue_seq: i + 1 })) }
     },
     async resumeQueue(caller: Caller, id: string) {
       await find(caller, id)
-      await runs.resumeQueue(caller, id, now => unpause(store.tenant(caller), id, now))
+      await runs.resumeQueue(caller, id)
       return sessionReply(await find(caller, id))
     },
   }

@@ -2,12 +2,12 @@
 import type { Introspection } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { ScopedStorage } from '#ports/storage.ts'
-import { Runs, Sessions, type Run } from './collections.ts'
+import type { ScopedStorage, Where } from '#ports/storage.ts'
+import { Runs, Sessions, type Reply, type Run } from './collections.ts'
 import type { RunsConfig } from './config.ts'
 import type { Driver } from './drive.ts'
 import type { Admit } from './steps/admit.ts'
-import { withdraw } from './steps/place.ts'
+import { rest, withdraw } from './steps/place.ts'
 
 export const sweepReason = 'sweep: runs that nobody drives, of every organisation'
 /** An admission takes milliseconds; one that is this old lost its process. */
@@ -37,24 +37,36 @@ export function createSweep({ store, clock, log, driver, admission, host, config
       return
     }
     if (run.status === 'queued' || run.status === 'blocked') {
-      const session = await own.get(Sessions, run.sessionId)
-      const mine = session?.active === run.id || (run.cancelAsked && ((await withdraw(own, run)) || !session?.queue.includes(run.id)))
-      if (mine) await driver.claim(run)
+      if (run.cancelAsked ? (await withdraw(own, run)) || !(await own.get(Sessions, run.sessionId))?.queue.includes(run.id) : await rest(own, run)) await driver.claim(run)
       return
     }
     if (isDead(run)) await driver.claim(run)
   }
-  return async function sweep(): Promise<void> {
-    const open = new Set<string>()
+  /** The question's time is over: the same claim on it as an answer's. */
+  const expire = async (run: Run): Promise<void> => {
+    const reply: Reply = { number: run.replies, status: 'expired', answer: null }
+    const expired = await store.tenant(run).update(Runs, run.id, { set: { reply, due: 0 }, inc: { replies: 1 } }, { if: { phase: 'placed', status: 'waiting', replies: run.replies } })
+    if (expired) await driver.claim(expired)
+  }
+  /** Every run that is due by the condition, in pages. */
+  async function* dueBy(due: Where[string]): AsyncGenerator<Run> {
     let after: string | undefined
     do {
-      const page = await store.system(sweepReason).find(Runs, { where: { phase: { in: ['admitting', 'placed'] } }, limit: 200, ...(after === undefined ? {} : { after }) })
-      for (const run of page.items) {
-        open.add(run.id)
-        await care(run).catch((error: unknown) => log('warn', 'sweep', { run: run.id, error }))
-      }
+      const page = await store.system(sweepReason).find(Runs, { where: { due }, limit: 200, ...(after === undefined ? {} : { after }) })
+      yield* page.items
       after = page.next
     } while (after !== undefined)
+  }
+  return async function sweep(): Promise<void> {
+    const open = new Set<string>()
+    const each = async (runs: AsyncIterable<Run>, act: (run: Run) => Promise<void>) => {
+      for await (const run of runs) {
+        open.add(run.id)
+        await act(run).catch((error: unknown) => log('warn', 'sweep', { run: run.id, error }))
+      }
+    }
+    await each(dueBy(0), care)
+    await each(dueBy({ gt: 0, lte: clock.now() }), expire)
     for (const id of beats.keys()) if (!open.has(id)) beats.delete(id)
   }
 }

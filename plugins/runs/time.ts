@@ -5,10 +5,11 @@ import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { RunsConfig } from './config.ts'
 import type { Driver } from './drive.ts'
+import type { Places } from './places.ts'
 
-type Deps = { clock: Clock; driver: Driver; sweep: () => Promise<void>; host: Introspection; config: RunsConfig; log: Log; signal: AbortSignal; defer(undo: () => unknown): void }
+type Deps = { clock: Clock; driver: Driver; sweep: () => Promise<void>; places: Places; host: Introspection; config: RunsConfig; log: Log; signal: AbortSignal; defer(undo: () => unknown): void }
 
-export function keepTime({ clock, driver, sweep, host, config, log, signal, defer }: Deps): void {
+export function keepTime({ clock, driver, sweep, places, host, config, log, signal, defer }: Deps): void {
   const every = async (ms: number, name: string, act: () => Promise<void>) => {
     while (!signal.aborted) {
       await act().catch((error: unknown) => log('warn', name, { error }))
@@ -19,9 +20,10 @@ export function keepTime({ clock, driver, sweep, host, config, log, signal, defe
   void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.beat())
   void every(config.sweep_ms, 'sweep', sweep)
 
-  const gauge = new Gauge({ name: 'runs_active', help: 'Runs driven now, and those that wait for a place.', labelNames: ['state'], registers: [], collect() {
-    for (const [state, count] of Object.entries(driver.counts())) this.set({ state }, count)
-  } })
-  host.metrics.registerMetric(gauge)
-  defer(() => host.metrics.removeSingleMetric('runs_active'))
+  const { metrics } = host
+  metrics.registerMetric(new Gauge({ name: 'runs_active', help: 'Runs driven now, and those that wait for a place; organisations that have one.', labelNames: ['state'], registers: [], collect() {
+    for (const [state, count] of Object.entries(places.counts())) this.set({ state }, count)
+  } }))
+  metrics.registerMetric(new Gauge({ name: 'runs_shed', help: 'Starts that were answered 429 because too many runs wait.', registers: [], collect() { this.set(places.shed()) } }))
+  for (const name of ['runs_active', 'runs_shed']) defer(() => metrics.removeSingleMetric(name))
 }

@@ -6,7 +6,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { freePort, signUp, startProcess, type Process, type Signed } from '../kit/process.ts'
 
-const runsCount = 60, rounds = 5, tokens = 30
+const runsCount = 60, rounds = 5, tokens = 90
 const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-kill-'))
 const env = { DATA_DIR: dataDir, PORT: String(await freePort()), MODELS_URL: `scripted:?tokens=${tokens}&interval_ms=30`, LIMITS_RUNS_PER_SECOND: '1000', LIMITS_RUNS_BURST: '1000' }
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))

@@ -25,7 +25,7 @@ export type Wrong = { readonly why: string; readonly value: unknown; readonly fi
 export function wrongs(schema: object): Wrong[] {
   const { properties = {}, required = [] } = schema as Schema, fits = sample(schema) as Record<string, unknown>
   return [
-    ...Object.entries(properties).map(([field, { type }]) => ({ why: `${field} of another type`, field, value: { ...fits, [field]: type === 'object' ? [1] : { not: 'this' } } })),
+    ...Object.entries(properties).map(([field, { type, anyOf }]) => ({ why: `${field} of another type`, field, value: { ...fits, [field]: anyOf ? 17.5 : type === 'object' ? [1] : { not: 'this' } } })),
     ...required.map(field => ({ why: `${field} missing`, field, value: Object.fromEntries(Object.entries(fits).filter(([name]) => name !== field)) })),
     { why: 'not an object', field: 'body', value: [1, 2] },
   ]

@@ -7,10 +7,13 @@ import type { Clock } from '#ports/clock.ts'
 import type { ModelProvider } from '#ports/models.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
 import type { Agent } from '../api.ts'
-import { Runs, Sessions, type Run } from '../collections.ts'
+import { Runs, Sessions, type Run, type Terms } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 import { contextOf } from '../context.ts'
-import { holdFor } from '../price.ts'
+import { conversationOf, type ReadUploads } from '../conversation.ts'
+import type { Places } from '../places.ts'
+import { estimateTokens, holdFor } from '../price.ts'
+import { emptyState } from '../state.ts'
 import { place, type Placed } from './place.ts'
 
 /** `mine`: this call made the placement, so it begins the run. */
@@ -23,16 +26,16 @@ type Deps = {
   config: RunsConfig
   models: ModelProvider
   agents: () => readonly Agent[]
+  readUploads: ReadUploads
+  places: Places
 }
 
 const fingerprintOf = (request: RunStart) => createHash('sha256').update(JSON.stringify(request, Object.keys(request).sort())).digest('base64url')
 
-/** Refuses ids of things that are not there. Files, knowledge bases and workspaces are looked up by the plugins that own them. */
+/** Refuses ids of things that are not there. */
 function requireKnown(request: RunStart): void {
-  if (request.attachments?.length) throw fault('NOT_FOUND', { what: 'upload (attachments.0)' })
   if (request.kb_ids?.length) throw fault('NOT_FOUND', { what: 'knowledge base (kb_ids.0)' })
   if (request.data_workspace_id) throw fault('NOT_FOUND', { what: 'data workspace (data_workspace_id)' })
-  if (request.plan) throw fault('INVALID_FIELD', { field: 'plan', why: 'plan mode is not offered by this server' })
   if (!isTimeZone(request.client_tz)) throw fault('INVALID_FIELD', { field: 'client_tz', why: 'is not an IANA time zone' })
 }
 const isTimeZone = (name: string) => {
@@ -44,23 +47,28 @@ const isTimeZone = (name: string) => {
   }
 }
 
-export function createAdmit({ store, billing, clock, owner, config, models, agents }: Deps) {
+export function createAdmit({ store, billing, clock, owner, config, models, agents, readUploads, places }: Deps) {
   /** Everything that can be refused without writing. */
   const prepare = async (caller: Caller, request: RunStart, own: Store): Promise<Run> => {
     requireKnown(request)
     const model = (await models.catalogue()).find(({ key, isDefault }) => (request.model === undefined ? isDefault : key === request.model))
     if (!model) throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
-    if (!agents().some(({ key }) => key === request.app_name)) throw fault('INVALID_FIELD', { field: 'app_name', why: 'there is no such agent' })
+    const agent = agents().find(({ key }) => key === request.app_name)
+    if (!agent) throw fault('INVALID_FIELD', { field: 'app_name', why: 'there is no such agent' })
     if (request.session_id) {
       const session = await own.get(Sessions, request.session_id)
       if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
     }
     const id = clock.id(), createdAt = clock.now()
-    const draft = { id, sessionId: request.session_id ?? clock.id(), opensSession: !request.session_id, request, createdAt }
+    const { supports, contextTokens, outputTokensMax } = model, { instruction, tools, onInterrupt = 'continue' } = agent
+    const terms: Terms = { supports, contextTokens, outputTokensMax, instruction, onInterrupt, ...(tools ? { tools } : {}) }
+    const draft = { id, orgId: caller.orgId, userId: caller.userId, sessionId: request.session_id ?? clock.id(), opensSession: !request.session_id, request, createdAt, terms }
+    const { messages, attachments } = contextOf(draft, await conversationOf(own, draft, readUploads), emptyState(), { purpose: request.plan ? 'plan' : 'answer', planStepsMax: config.plan_steps_max })
+    if (estimateTokens(messages) > contextTokens) throw fault('INVALID_FIELD', { field: 'message', why: `is longer than the model reads (about ${contextTokens} tokens)` })
     return {
-      ...draft, orgId: caller.orgId, userId: caller.userId, phase: 'admitting', status: 'running', epoch: 0, beat: 0,
+      ...draft, phase: 'admitting', status: 'running', due: 0, epoch: 0, beat: 0, replies: 0, wakes: 0,
       fingerprint: fingerprintOf(request), ...(request.idempotency_key === undefined ? {} : { idempotencyKey: request.idempotency_key }),
-      messageId: clock.id(), answerId: clock.id(), model: model.key, price: model.price, hold: holdFor(model, await contextOf(own, draft)),
+      messageId: clock.id(), answerId: clock.id(), model: model.key, price: model.price, hold: holdFor(model, messages, attachments),
     }
   }
 
@@ -122,6 +130,7 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
         const known = await earlier(caller, { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) } as Run, own)
         if (known) return proceed(known, own, true, false)
       }
+      places.admit(caller.orgId)
       const run = await prepare(caller, request, own), epoch = store.epoch()
       try {
         await own.insert(Runs, run)

@@ -1,7 +1,7 @@
 // A run's place in its session: in progress, in the queue, or behind a pause. One document, one conditional update.
 import { fault, hasCode } from '#kernel'
 import type { Store } from '#ports/storage.ts'
-import { Sessions, type Run, type Session } from '../collections.ts'
+import { Runs, Sessions, type Run, type Session } from '../collections.ts'
 
 export type Placed = { readonly status: 'running' | 'queued' | 'blocked'; readonly queueSeq: number }
 const titleCharsMax = 80
@@ -56,7 +56,8 @@ export async function leave(own: Store, run: Run, { pause, now }: { pause: boole
   if (alone) return undefined
   for (let tries = 0; tries < triesMax; tries++) {
     const session = await own.get(Sessions, run.sessionId)
-    if (!session || session.active !== run.id) return undefined
+    // Handed over before, by a driver that may have died before it could wake the next one.
+    if (!session || session.active !== run.id) return session?.active
     const next = session.queue[0]
     const change = next === undefined ? { unset: ['active'] } : pause ? { unset: ['active'], set: { paused: true, updatedAt: now } } : { set: { active: next, updatedAt: now }, pull: { queue: next }, inc: { queued: -1, rev: 1 } }
     if (await own.update(Sessions, session.id, change, { if: { active: run.id, rev: session.rev } })) return pause ? undefined : next
@@ -64,16 +65,24 @@ export async function leave(own: Store, run: Run, { pause, now }: { pause: boole
   throw fault('SESSION_BUSY')
 }
 
-/** Lets a paused queue go on; answers who is next. */
-export async function unpause(own: Store, sessionId: string, now: number): Promise<string | undefined> {
+/** Lets a paused queue go on; answers who is next. `before` is told of it first, so that it is not forgotten if we die in between. */
+export async function unpause(own: Store, sessionId: string, now: number, before: (runId: string) => Promise<unknown>): Promise<string | undefined> {
   for (let tries = 0; tries < triesMax; tries++) {
     const session = await own.get(Sessions, sessionId)
     if (!session || !session.paused) return undefined
     const next = session.queue[0]
+    if (next !== undefined) await before(next)
     const change = next === undefined ? { set: { paused: false } } : { set: { paused: false, active: next, updatedAt: now }, pull: { queue: next }, inc: { queued: -1, rev: 1 } }
     if (await own.update(Sessions, sessionId, change, { if: { paused: true, rev: session.rev, active: { exists: false } } })) return next
   }
   throw fault('SESSION_BUSY')
+}
+
+/** A run in a queue is woken by the run ahead of it, or by whoever resumes the queue: the sweep need not look at it. True when it is its turn already. */
+export async function rest(own: Store, run: Run): Promise<boolean> {
+  if ((await own.get(Sessions, run.sessionId))?.active === run.id) return true
+  await own.update(Runs, run.id, { unset: ['due'] }, { if: { phase: 'placed', epoch: run.epoch, wakes: run.wakes, cancelAsked: { exists: false } } })
+  return (await own.get(Sessions, run.sessionId))?.active === run.id
 }
 
 /** Takes a waiting run out of the queue; false when it is not there (any more). */

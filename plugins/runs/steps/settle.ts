@@ -4,9 +4,12 @@ import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Store } from '#ports/storage.ts'
 import { Runs, type Run } from '../collections.ts'
-import { ending, event, type Ending, type Journal } from '../journal.ts'
+import type { Journal } from '../journal.ts'
 import { creditsFor } from '../price.ts'
+import { ending, event, type Ending } from '../records.ts'
+import { answerOf, heldBeyond } from '../state.ts'
 import { leave } from './place.ts'
+import { endParts } from './reserve.ts'
 
 /** The stored answer; what is longer is cut here and whole in the stream. A document has a limit of its own. */
 const answerCharsMax = 300_000
@@ -23,24 +26,26 @@ async function charge(billing: Ledger, run: Run, credits: number): Promise<numbe
   }
 }
 
-export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run }
+export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void> }
 
-/** Answers the run that is next in the session. May be repeated from any point. */
-export async function settle({ own, billing, clock, journal, run }: Settling, proposed: Ending): Promise<string | undefined> {
+/** May be repeated from any point. The run is closed last: until then the sweep comes back to it, so that its session's next is not forgotten. */
+export async function settle({ own, billing, clock, journal, run, wake }: Settling, proposed: Ending): Promise<void> {
   const { state } = journal
-  const { terminal, usage } = state.ending ?? proposed
-  const credits = terminal.type === 'error' ? 0 : Math.min(run.hold, creditsFor(run.price, usage))
+  const decided = state.ending ?? proposed, { terminal, usage, charged } = decided
+  const credits = charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0
   if (!state.ending) {
-    journal.write(ending({ terminal, usage }), event('usage', { input_tokens: usage.inputTokens, output_tokens: usage.outputTokens, total_tokens: usage.inputTokens + usage.outputTokens, credits, model: run.model }))
+    const { inputTokens, outputTokens } = usage
+    journal.write(ending(decided), event('usage', { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens, credits, model: run.model, model_calls: state.steps.length }))
     await journal.settled()
   }
-  const charged = await charge(billing, run, credits)
+  const first = await charge(billing, run, credits)
+  const rest = state.parts.length > 0 ? await endParts(billing, run, state.parts, credits - Math.min(credits, run.hold)) : 0
   if (!state.terminal) {
     journal.write(terminal.type === 'done' ? event('done', { status: terminal.status, session_id: run.sessionId }) : event('error', { code: terminal.code, detail: terminal.detail }))
     await journal.settled()
   }
   const status = terminal.type === 'error' ? 'failed' : terminal.status
   const next = await leave(own, run, { pause: status === 'failed', now: clock.now() })
-  await own.update(Runs, run.id, { set: { phase: 'closed', status, endedAt: clock.now(), answer: state.text.slice(0, answerCharsMax), credits: charged }, unset: ['owner'] }, { if: { phase: 'placed', epoch: run.epoch } })
-  return next
+  if (next) await wake(next)
+  await own.update(Runs, run.id, { set: { phase: 'closed', status, endedAt: clock.now(), answer: answerOf(state).slice(0, answerCharsMax), credits: first + rest }, unset: ['owner', 'due', 'reply'] }, { if: { phase: 'placed', epoch: run.epoch } })
 }

@@ -1,34 +1,104 @@
-// One model call, streamed into the journal. What a former driver left half done is superseded, never silently changed.
-import { fault } from '#kernel'
-import type { Message, ModelProvider, Usage } from '#ports/models.ts'
-import { event, thought, type Journal } from '../journal.ts'
+// One model call, streamed into the journal. What broke off is continued or superseded, never silently changed.
+import { fault, hasCode, isFault } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { ModelDelta, ModelProvider, ModelRequest, ToolCall, Usage } from '#ports/models.ts'
+import { continueInstruction, createSeam, recoveryOf, type Recovery } from '../recover.ts'
+import type { Journal } from '../journal.ts'
+import { attemptBegins, checkpointed, event, thought, toolOpen, toolWhole } from '../records.ts'
+import { estimateTokens, tokensOf } from '../price.ts'
+import { currentStep, emptyStep, type Step } from '../state.ts'
+import type { Stopper } from '../stopper.ts'
 
-/** This engine makes one model call a run; tools and plans will make more. */
-const step = 0
+export type Thinking = {
+  readonly models: ModelProvider
+  readonly clock: Clock
+  readonly log: Log
+  readonly request: Omit<ModelRequest, 'signal' | 'prefill' | 'resume'>
+  readonly terms: Parameters<typeof recoveryOf>[1]
+  readonly stopper: Stopper
+  /** Broken-off tries without progress after which the call is given up. */
+  readonly triesMax: number
+}
+/** The first pause before another try; doubles each time. */
+const backoffMs = 250, backoffMsMax = 20_000
 
-export type Thinking = { readonly models: ModelProvider; readonly model: string; readonly messages: readonly Message[]; readonly reasoning: boolean; readonly signal: AbortSignal; /** Called whenever the model sent something. */ readonly hear: () => void }
-export type Outcome = { readonly usage: Usage; readonly finish: string }
+const mayRetry = (error: unknown) => !isFault(error) || ['MODEL_FAILED', 'UNAVAILABLE'].includes(error.code)
 
-/** Accepts the answer into the journal. Throws the abort's reason, MODEL_FAILED, or STREAM_MOVED when the lease is lost. */
-export async function think(journal: Journal, { models, model, messages, reasoning, signal, hear }: Thinking): Promise<Outcome> {
-  const { state } = journal
-  if (state.accepted) return { usage: state.accepted, finish: state.accepted.finish }
-  const attempt = state.attempt + 1
-  if (state.text) journal.write(event('superseded', { step, attempt: state.attempt, keep: 0, reason: 'interrupted' }))
-  let usage: Usage = { inputTokens: 0, outputTokens: 0 }, finish: string | undefined
-  for await (const deltas of models.stream({ model, messages, reasoning, signal })) {
-    hear()
+/** The request as this try makes it. */
+function requestFor({ request }: Thinking, step: Step, { plan }: Recovery): Omit<ModelRequest, 'signal'> {
+  if (plan === 'resume' && step.checkpoint) return { ...request, resume: { response: step.checkpoint.response, at: step.checkpoint.at } }
+  if (plan === 'prefill') return { ...request, reasoning: false, prefill: step.text }
+  if (plan === 'instruct') return { ...request, messages: [...request.messages, { role: 'assistant', content: step.text }, { role: 'user', content: continueInstruction }] }
+  return request
+}
+
+type Try = { readonly step: number; readonly attempt: number; readonly shown: 'token' | 'reasoning'; readonly seam: ReturnType<typeof createSeam> | undefined; /** What stands of the tries before and was not counted by the provider again. */ readonly keptTokens: number }
+
+/** Writes the deltas of one try; answers what the provider said of its end. */
+async function listen(journal: Journal, { models, request, stopper }: Thinking, asked: Omit<ModelRequest, 'signal'>, { step, attempt, shown, seam, keptTokens }: Try): Promise<void> {
+  let usage: Usage | undefined, finish: Extract<ModelDelta, { type: 'finish' }>['reason'] | undefined, characters = 0
+  const calls: ToolCall[] = []
+  const say = (text: string, last: boolean) => {
+    const said = seam ? seam(text, last) : text
+    if (said !== '') journal.write(event(shown, { text: said, step, attempt }))
+  }
+  const signal = stopper.signal()
+  for await (const deltas of models.stream({ ...asked, signal })) {
+    stopper.hear()
     for (const delta of deltas) {
-      if (delta.type === 'text') journal.write(event('token', { text: delta.text, step, attempt }))
-      else if (delta.type === 'reasoning') journal.write(event('reasoning', { text: delta.text, step, attempt }))
-      else if (delta.type === 'usage') usage = delta.usage
-      else if (delta.type === 'finish') finish = delta.reason
+      switch (delta.type) {
+        case 'text': characters += delta.text.length; say(delta.text, false); break
+        case 'reasoning': if (shown === 'token') journal.write(event('reasoning', { text: delta.text, step, attempt })); break
+        case 'tool_open': journal.write(toolOpen({ step, attempt, id: delta.id, name: delta.name })); break
+        case 'tool_call': calls.push(delta.call); journal.write(toolWhole({ step, attempt, call: delta.call })); break
+        case 'checkpoint': journal.write(checkpointed({ step, attempt, ...delta.checkpoint })); break
+        case 'usage': usage = delta.usage; break
+        case 'finish': finish = delta.reason; break
+      }
     }
     // A model that is faster than the disk waits for it here.
     if (journal.crowded()) await journal.settled()
     signal.throwIfAborted()
   }
   if (finish === undefined) throw fault('MODEL_FAILED', { why: 'the stream ended without a finish' })
-  journal.write(thought({ step, attempt, finish, input_tokens: usage.inputTokens, output_tokens: usage.outputTokens }))
-  return { usage, finish }
+  say('', true)
+  const { inputTokens, outputTokens } = usage ?? { inputTokens: estimateTokens(request.messages), outputTokens: tokensOf(characters + JSON.stringify(calls).length - 2) }
+  journal.write(thought({ step, attempt, finish, input_tokens: inputTokens, output_tokens: outputTokens + keptTokens }))
+}
+
+/** What the try that broke off used, as far as can be told: the customer does not pay it, the operator does. */
+const lostBy = ({ request }: Thinking, step: Step): Usage => ({ inputTokens: estimateTokens(request.messages), outputTokens: tokensOf(step.text.length) })
+
+/** Brings the current step to its accepted end. Throws the abort's reason, MODEL_FAILED when it broke off too often, MODEL_REFUSED, or STREAM_MOVED when the lease is lost. */
+export async function think(journal: Journal, thinking: Thinking, number: number): Promise<void> {
+  const { clock, log, stopper, terms, triesMax } = thinking
+  for (let broke = false; ; broke = true) {
+    const step = currentStep(journal.state) ?? emptyStep(number, 'answer'), found = recoveryOf(step, terms)
+    const recovery: Recovery = broke && found.plan === 'begin' ? { plan: 'restart', keep: 0 } : found
+    if (recovery.plan === 'accept') {
+      const { inputTokens, outputTokens } = lostBy(thinking, step)
+      journal.write(thought({ step: number, attempt: step.attempt, finish: 'interrupted', input_tokens: inputTokens, output_tokens: outputTokens }))
+      return
+    }
+    const attempt = recovery.plan === 'begin' ? step.attempt : step.attempt + 1
+    if (recovery.plan !== 'begin') {
+      if (step.shown || step.text !== '') journal.write(event('superseded', { step: number, attempt: step.attempt, keep: recovery.keep, reason: broke ? 'failed' : 'interrupted' }))
+      journal.write(attemptBegins({ step: number, attempt, plan: recovery.plan, keep: recovery.keep, lost: lostBy(thinking, step) }))
+    }
+    const asked = requestFor(thinking, step, recovery)
+    const keptTokens = recovery.plan === 'prefill' || recovery.plan === 'instruct' ? tokensOf(recovery.keep) : 0
+    const seam = recovery.plan === 'instruct' ? createSeam(step.text.slice(0, recovery.keep)) : undefined
+    try {
+      await listen(journal, thinking, asked, { step: number, attempt, shown: step.purpose === 'answer' ? 'token' : 'reasoning', seam, keptTokens })
+      return
+    } catch (error) {
+      if (journal.failure()) throw journal.failure()
+      if (stopper.stopped() !== undefined || !mayRetry(error)) throw error
+      if (journal.state.tries + 1 >= triesMax) throw hasCode(error, 'UNAVAILABLE') ? fault('MODEL_FAILED', { why: error.message }, { cause: error }) : error
+      log('warn', 'model.broke', { step: number, attempt, error })
+      const pause = Math.min(backoffMsMax, backoffMs * 2 ** journal.state.tries) * (0.5 + clock.random() / 2)
+      await clock.sleep(Math.max(pause, hasCode(error, 'MODEL_FAILED') ? (error.retryAfterMs ?? 0) : 0), stopper.renew())
+    }
+  }
 }

@@ -1,0 +1,135 @@
+// One run, step by step, from wherever its journal stands: to its end, or to a question that only its user can answer.
+import { fault, hasCode, isFault } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
+import type { Ledger } from '#ports/billing.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { ModelProvider } from '#ports/models.ts'
+import type { ScopedStorage } from '#ports/storage.ts'
+import { advance, type Action } from './advance.ts'
+import type { Audit } from './audit.ts'
+import { Runs, type Run } from './collections.ts'
+import type { RunsConfig } from './config.ts'
+import { contextOf } from './context.ts'
+import { conversationOf, type Conversation, type ReadUploads } from './conversation.ts'
+import type { Journal } from './journal.ts'
+import { reportFailure } from './planning.ts'
+import { estimateTokens, tokensOf } from './price.ts'
+import { event, type Ending, type Terminal } from './records.ts'
+import { currentStep, usageOf, type Asked } from './state.ts'
+import { callTools } from './steps/call.ts'
+import { reserve } from './steps/reserve.ts'
+import { think } from './steps/think.ts'
+import type { Stopper } from './stopper.ts'
+import type { Toolbox } from './toolbox.ts'
+
+export type LoopDeps = {
+  readonly store: ScopedStorage
+  readonly billing: Ledger
+  readonly models: ModelProvider
+  readonly clock: Clock
+  readonly log: Log
+  readonly config: RunsConfig
+  readonly toolbox: Toolbox
+  readonly audit: Audit
+  readonly readUploads: ReadUploads
+  /** Keeps a long text of the run as an artifact. */
+  readonly keepText: (run: Run, key: string, name: string, text: string) => Promise<{ id: string; filename: string }>
+  /** Everything applied so far, on storage and event log, is on disk. */
+  readonly durable: () => Promise<void>
+}
+/** How a driver leaves a run: ended, waiting for its user, or with nothing to say because it must stop. */
+export type Left = { readonly ending: Ending } | { readonly waits: Asked } | undefined
+
+export function createLoop({ store, billing, models, clock, log, config, toolbox, audit, readUploads, keepText, durable }: LoopDeps) {
+  const bounds = { stepsMax: config.steps_max, roundsMax: config.rounds_max, planStepsMax: config.plan_steps_max, replansMax: config.replans_max }
+
+  /** What was used up to here, accepted or not: what a run that ends early is charged for. */
+  const usedBy = (journal: Journal, inputTokens: number): Ending['usage'] => {
+    const step = currentStep(journal.state), sum = usageOf(journal.state)
+    if (!step || step.accepted) return sum
+    return { inputTokens: sum.inputTokens + inputTokens, outputTokens: sum.outputTokens + tokensOf(step.text.length) }
+  }
+
+  const thinkNext = async (run: Run, journal: Journal, stopper: Stopper, conversation: Conversation, { step, purpose, tools, before }: Extract<Action, { do: 'think' }>): Promise<void> => {
+    if (before.length > 0) journal.write(...before)
+    const { terms } = run, { messages, attachments, cut } = contextOf(run, conversation, journal.state, { purpose, planStepsMax: config.plan_steps_max })
+    if (cut && journal.state.cut !== JSON.stringify(cut)) journal.write(event('context_cut', cut))
+    await reserve(billing, run, journal, step, estimateTokens(messages, attachments))
+    const specs = tools && terms.supports.tools ? toolbox.specs(terms.tools) : [], offered = purpose === 'work' && terms.supports.tools ? [...specs, reportFailure] : specs
+    const request = { model: run.model, messages, reasoning: run.request.reasoning, ...(attachments.length > 0 ? { attachments } : {}), ...(offered.length > 0 ? { tools: offered } : {}) }
+    stopper.hear()
+    try {
+      await think(journal, { models, clock, log, request, stopper, triesMax: config.tries_max, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(terms.tools) } }, step)
+    } finally {
+      stopper.rest()
+    }
+  }
+  const secure = (run: Run, journal: Journal, stopper: Stopper) => async (): Promise<void> => {
+    await journal.settled()
+    await durable()
+    if ((await store.tenant(run).get(Runs, run.id))?.epoch === run.epoch) return
+    stopper.stop('lost')
+    throw stopper.stopped()
+  }
+  /** Takes the user's answer over from the run's document into the journal. */
+  const hearReply = (journal: Journal, { reply, replies }: Run): void => {
+    const open = currentStep(journal.state)?.calls.find(({ asked, answered }) => asked && !answered)
+    if (!open?.asked || !reply || reply.number !== open.asked.number || replies <= open.asked.number) return
+    journal.write(event('choice_answer', { question_id: open.asked.id, step: journal.state.steps.length - 1, call_id: open.call.id, status: reply.status, answer: reply.answer }))
+  }
+
+  const goOn = async (run: Run, journal: Journal, stopper: Stopper): Promise<Terminal | { readonly waits: Asked }> => {
+    const { state } = journal
+    let conversation: Conversation | undefined
+    hearReply(journal, run)
+    for (;;) {
+      if (run.cancelAsked) stopper.stop('cancelled')
+      if (stopper.stopped() !== undefined) throw stopper.stopped()
+      if (state.takes > config.takes_max) throw fault('RUN_STUCK', { takes: state.takes })
+      const action = advance(state, run.request, bounds)
+      switch (action.do) {
+        case 'note': journal.write(...action.records); break
+        case 'think':
+          conversation ??= await conversationOf(store.tenant(run), run, readUploads)
+          await thinkNext(run, journal, stopper, conversation, action)
+          break
+        case 'call': {
+          const waits = await callTools(journal, action.step, {
+            run, toolbox, allowed: run.terms.tools, clock, log, stopper, audit, questionMs: config.question_ms, resultCharsMax: config.result_chars_max,
+            secure: secure(run, journal, stopper), keep: (key, name, content) => keepText(run, key, name, content),
+          })
+          if (waits) return { waits }
+          break
+        }
+        case 'end': return action.terminal
+      }
+    }
+  }
+
+  /** What an error leads to; undefined: this driver has nothing more to say. */
+  const endingAfter = (error: unknown, run: Run, journal: Journal, stopper: Stopper): Ending | undefined => {
+    if (journal.failure() || hasCode(error, 'STREAM_MOVED')) return undefined
+    const stopped = stopper.stopped(), usage = usedBy(journal, estimateTokens([{ role: 'user', content: run.request.message }]))
+    if (stopped !== undefined) return stopped === 'cancelled' ? { terminal: { type: 'done', status: 'cancelled' }, usage, charged: true } : undefined
+    // Storage that fails ends nothing: another driver goes on when it is back.
+    if (isFault(error) && ['STORAGE_FULL', 'UNAVAILABLE', 'STOPPING'].includes(error.code)) return undefined
+    if (hasCode(error, 'INSUFFICIENT_CREDITS')) return { terminal: { type: 'error', code: 'CREDITS_EXHAUSTED', detail: fault('CREDITS_EXHAUSTED', error.values).message }, usage: usageOf(journal.state), charged: true }
+    if (!isFault(error)) log('error', 'run.failed', { run: run.id, error })
+    const { code, message } = isFault(error) ? error : fault('INTERNAL')
+    return { terminal: { type: 'error', code, detail: message }, usage, charged: false }
+  }
+
+  return async function loop(run: Run, journal: Journal, stopper: Stopper): Promise<Left> {
+    if (journal.state.ending) return { ending: journal.state.ending }
+    try {
+      const end = await goOn(run, journal, stopper)
+      if ('waits' in end) return end
+      return { ending: { terminal: end, usage: usageOf(journal.state), charged: true } }
+    } catch (error) {
+      await journal.settled().catch(() => undefined)
+      const ending = endingAfter(error, run, journal, stopper)
+      return ending && { ending }
+    }
+  }
+}
+export type Loop = ReturnType<typeof createLoop>

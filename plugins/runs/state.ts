@@ -1,0 +1,162 @@
+// All state of a run, folded from its stream. Whoever reads the same records comes to the same state, and so to the same next action.
+import type { Json } from '#kernel'
+import type { LoggedEvent } from '#ports/eventlog.ts'
+import type { Checkpoint, ToolCall, Usage } from '#ports/models.ts'
+import type { Ending, Purpose, Terminal } from './records.ts'
+
+export type ToolStatus = 'ok' | 'failed' | 'unknown' | 'declined'
+export type Outcome = { readonly status: ToolStatus; readonly content: string }
+/** What was asked of the user: the event as clients saw it. */
+export type Asked = { readonly id: string; readonly kind: 'user_choice' | 'quiz' | 'approval'; readonly number: number; readonly data: Readonly<Record<string, Json>> }
+export type Answered = { readonly status: 'answered' | 'expired'; readonly answer: Json }
+export type CallState = { readonly call: ToolCall; /** The body may have begun. */ begun: boolean; asked: Asked | undefined; answered: Answered | undefined; outcome: Outcome | undefined }
+
+export type Step = {
+  readonly index: number
+  readonly purpose: Purpose
+  /** The newest try of the model call, from 1. */
+  attempt: number
+  /** What stands of the text. */
+  text: string
+  /** The longest text that any try came to: a try that comes further has made progress. */
+  furthest: number
+  /** Clients were shown something of the newest try. */
+  shown: boolean
+  /** The newest try has deliberated and not begun its text. */
+  reasoning: boolean
+  calls: CallState[]
+  /** A tool call began and is not whole. */
+  open: string | undefined
+  /** Where the provider can take the answer up again, and the length of the text there. */
+  checkpoint: (Checkpoint & { readonly keep: number }) | undefined
+  accepted: (Usage & { readonly finish: string }) | undefined
+}
+export type PlanStep = { readonly title: string; status: 'pending' | 'running' | 'done' | 'failed' | 'skipped'; detail: string }
+export type Part = { readonly part: string; readonly amount: number; held: boolean }
+
+export type State = {
+  /** The seq of the last record. */
+  head: number
+  epoch: number
+  steps: Step[]
+  /** Drivers that took over, and model calls that broke off, since anything new was brought forward. */
+  takes: number
+  tries: number
+  plan: PlanStep[]
+  /** Plans so far; a plan replaces what the former had not begun. */
+  revision: number
+  /** The model call whose text the newest plan was read from. */
+  plannedIn: number
+  /** A step of the newest plan failed. */
+  planFailed: boolean
+  asked: number
+  parts: Part[]
+  /** What clients were told last about a conversation that does not fit the model's window. */
+  cut: string
+  ending: Ending | undefined
+  terminal: Terminal | undefined
+}
+
+export const emptyState = (): State => ({ head: 0, epoch: 0, steps: [], takes: 0, tries: 0, plan: [], revision: 0, plannedIn: -1, planFailed: false, asked: 0, parts: [], cut: '', ending: undefined, terminal: undefined })
+
+export const emptyStep = (index: number, purpose: Purpose): Step => ({ index, purpose, attempt: 1, text: '', furthest: 0, shown: false, reasoning: false, calls: [], open: undefined, checkpoint: undefined, accepted: undefined })
+
+export const currentStep = (state: State): Step | undefined => state.steps.at(-1)
+/** What the user reads: the accepted text of every model call that was for the answer. */
+export const answerOf = ({ steps }: State): string => steps.filter(({ purpose }) => purpose === 'answer').map(({ text }) => text).join('')
+export const usageOf = ({ steps }: State): Usage => steps.reduce((sum, { accepted }) => ({ inputTokens: sum.inputTokens + (accepted?.inputTokens ?? 0), outputTokens: sum.outputTokens + (accepted?.outputTokens ?? 0) }), { inputTokens: 0, outputTokens: 0 })
+export const heldBeyond = ({ parts }: State): number => parts.reduce((sum, { amount, held }) => sum + (held ? amount : 0), 0)
+
+type Fields = Record<string, never>
+/** The step that a record belongs to; the first one begins without a record of its own. */
+function stepOf(state: State, fields: Fields): Step {
+  if (state.steps.length === 0) state.steps.push(emptyStep(0, 'answer'))
+  return state.steps[fields['step']!]!
+}
+const callOf = (state: State, fields: Fields): CallState | undefined => state.steps[fields['step']!]?.calls.find(({ call }) => call.id === fields['call_id'])
+
+const progress = (state: State) => { state.takes = state.tries = 0 }
+function grow(state: State, step: Step, text: string): void {
+  step.text += text
+  if (step.text.length <= step.furthest) return
+  step.furthest = step.text.length
+  progress(state)
+}
+
+const folds: Readonly<Record<string, (state: State, fields: Fields) => void>> = {
+  'took@1': (state, { epoch }) => { state.epoch = epoch!; state.takes++ },
+  'step@1': (state, { step, purpose }) => { state.steps.push(emptyStep(step!, purpose!)); progress(state) },
+  'token': (state, fields) => {
+    const step = stepOf(state, fields)
+    Object.assign(step, { shown: true, reasoning: false })
+    grow(state, step, fields['text']!)
+  },
+  'reasoning': (state, fields) => {
+    const step = stepOf(state, fields)
+    step.shown = true
+    // A plan and the work on it are shown as deliberation: the answer is what comes after them.
+    if (step.purpose === 'answer') step.reasoning = true
+    else grow(state, step, fields['text']!)
+  },
+  'attempt@1': (state, fields) => {
+    const step = stepOf(state, fields), goesOn = fields['plan'] === 'resume'
+    Object.assign(step, { attempt: fields['attempt'], text: step.text.slice(0, fields['keep']), shown: false, reasoning: false, open: undefined, ...(goesOn ? {} : { calls: [], checkpoint: undefined }) })
+    state.tries++
+  },
+  'open@1': (state, fields) => { stepOf(state, fields).open = fields['id'] },
+  'call@1': (state, fields) => {
+    const step = stepOf(state, fields)
+    if (!step.calls.some(({ call }) => call.id === (fields['call'] as unknown as ToolCall).id)) step.calls.push({ call: fields['call']!, begun: false, asked: undefined, answered: undefined, outcome: undefined })
+    step.open = undefined
+  },
+  'checkpoint@1': (state, fields) => {
+    const step = stepOf(state, fields)
+    // In the middle of a call there is nothing to take up: the first half of its arguments is not kept.
+    if (step.open === undefined) step.checkpoint = { response: fields['response']!, at: fields['at']!, keep: step.text.length }
+  },
+  'thought@1': (state, fields) => {
+    stepOf(state, fields).accepted = { inputTokens: fields['input_tokens']!, outputTokens: fields['output_tokens']!, finish: fields['finish']! }
+    progress(state)
+  },
+  'tool_call': (state, fields) => { const one = callOf(state, fields); if (one) one.begun = true },
+  'tool_result': (state, fields) => {
+    const one = callOf(state, fields)
+    if (one) one.outcome = { status: fields['status']!, content: fields['content']! }
+    progress(state)
+  },
+  'choice_answer': (state, fields) => {
+    const one = callOf(state, fields)
+    if (one) one.answered = { status: fields['status']!, answer: fields['answer']! }
+    progress(state)
+  },
+  'plan': (state, fields) => {
+    const { steps, revision, from } = fields as unknown as { steps: { title: string }[]; revision: number; from: number }
+    Object.assign(state, { revision, plannedIn: from, planFailed: false, plan: [...state.plan.filter(({ status }) => status === 'done' || status === 'failed'), ...steps.map(({ title }): PlanStep => ({ title, status: 'pending', detail: '' }))] })
+  },
+  'plan_step': (state, fields) => {
+    const { index, status, detail } = fields as unknown as { index: number; status: PlanStep['status']; detail?: string }
+    const step = state.plan[index]
+    if (step) Object.assign(step, { status, detail: detail ?? '' })
+    if (status === 'failed') state.planFailed = true
+  },
+  'context_cut': (state, fields) => { state.cut = JSON.stringify(fields) },
+  'holding@1': (state, { part, amount }) => { state.parts.push({ part: part!, amount: amount!, held: false }) },
+  'held@1': (state, { part }) => { for (const one of state.parts) if (one.part === part) one.held = true },
+  'ending@1': (state, fields) => { state.ending = fields as unknown as Ending },
+  'done': (state, { status }) => { state.terminal = { type: 'done', status: status! } },
+  'error': (state, { code, detail }) => { state.terminal = { type: 'error', code: code!, detail: detail! } },
+}
+const asks = ['user_choice', 'quiz', 'approval'] as const
+const isAsk = (type: string): type is Asked['kind'] => (asks as readonly string[]).includes(type)
+
+/** Adds one record to the state. Unknown types change nothing: newer versions may have written them. */
+export function foldOne(state: State, { seq, type, data }: LoggedEvent): State {
+  state.head = seq
+  const fields = data as Fields
+  if (isAsk(type)) {
+    const one = callOf(state, fields)
+    if (one) one.asked = { id: fields['question_id']!, kind: type, number: state.asked, data: fields }
+    state.asked++
+  } else folds[type]?.(state, fields)
+  return state
+}

@@ -1,0 +1,140 @@
+// The tool calls of one answer: intent, then body, then outcome, each known before the next begins.
+import { createHash } from 'node:crypto'
+import { isFault, type Json } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { NewEvent } from '#ports/eventlog.ts'
+import type { Question, Tool, ToolCallInfo } from '../api.ts'
+import type { Audit } from '../audit.ts'
+import type { Run } from '../collections.ts'
+import type { Journal } from '../journal.ts'
+import { outcomeOf } from '../questions.ts'
+import { event } from '../records.ts'
+import type { Asked, CallState, Outcome, Step } from '../state.ts'
+import type { Stopper } from '../stopper.ts'
+import type { Toolbox } from '../toolbox.ts'
+
+export type Calling = {
+  readonly run: Run
+  readonly toolbox: Toolbox
+  readonly allowed: readonly string[] | undefined
+  readonly clock: Clock
+  readonly log: Log
+  readonly stopper: Stopper
+  readonly audit: Audit
+  /** Resolves when everything journalled so far is on disk and the lease is still ours, by the storage's word; rejects when it is not. */
+  readonly secure: () => Promise<void>
+  /** Keeps a long result whole; its id. */
+  readonly keep: (key: string, name: string, content: string) => Promise<{ id: string; filename: string }>
+  readonly questionMs: number
+  readonly resultCharsMax: number
+}
+const timeoutDefaultMs = 30_000
+const errorCharsMax = 500
+const unknownOutcome: Outcome = { status: 'unknown', content: 'It is not known whether this call was carried out. It was not repeated. Tell the user, and do not call it again unless the user asks for it.' }
+
+/** The same for every try of this call, and for no other: a UUID (version 8, RFC 9562 section 5.8) of where it stands in its run. */
+export function keyOf(runId: string, step: number, callId: string): string {
+  const hex = createHash('sha256').update(JSON.stringify([runId, step, callId])).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-9${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+type Info = Omit<ToolCallInfo, 'signal'>
+const effectOf = ({ effect = 'once' }: Tool) => effect
+
+/** Lets a tool act within its time. An outcome where it did not come to an answer; rejects only when the driver must stop. A body that ignores its signal is left behind. */
+async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T | Promise<T>, { clock, stopper, log }: Calling): Promise<{ readonly answer: T } | Outcome> {
+  const ms = tool.timeoutMs ?? timeoutDefaultMs, limit = new AbortController(), over = new AbortController(), driver = stopper.signal()
+  const signal = AbortSignal.any([driver, limit.signal])
+  const late = clock.sleep(ms, over.signal).then(() => limit.abort(new Error('The time limit of the tool.')), () => undefined)
+  const ended = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+  try {
+    return { answer: await Promise.race([Promise.resolve().then(() => act({ ...info, signal })), ended]) }
+  } catch (error) {
+    if (driver.aborted && stopper.stopped() !== 'cancelled') throw error
+    if (limit.signal.aborted || driver.aborted) {
+      if (effectOf(tool) === 'once') return unknownOutcome
+      return { status: 'failed', content: limit.signal.aborted ? `The tool took longer than ${ms} ms.` : 'The run was cancelled.' }
+    }
+    if (!isFault(error)) log('warn', 'tool.failed', { tool: tool.name, run: info.runId, error })
+    return { status: 'failed', content: (error instanceof Error ? error.message : String(error)).slice(0, errorCharsMax) }
+  } finally {
+    over.abort()
+    await late
+  }
+}
+
+type Result = Outcome | { readonly ask: Question }
+
+async function body(tool: Tool, args: Json, info: Info, calling: Calling): Promise<Result> {
+  const result = await within(tool, info, call => tool.run(args, call), calling)
+  if (!('answer' in result)) return result
+  return 'ask' in result.answer ? result.answer : { status: result.answer.isError ? 'failed' : 'ok', content: String(result.answer.content) }
+}
+
+/** Brings every call of the step to its outcome, as far as that goes without the user. Answers the question that is open, if one is. */
+export async function callTools(journal: Journal, step: Step, calling: Calling): Promise<Asked | undefined> {
+  const { run, toolbox, allowed, clock, audit } = calling
+  const info = ({ call }: CallState): Info => ({ orgId: run.orgId, userId: run.userId, runId: run.id, sessionId: run.sessionId, key: keyOf(run.id, step.index, call.id), timeZone: run.request.client_tz })
+  const place = ({ call }: CallState) => ({ step: step.index, call_id: call.id, name: call.name })
+
+  const finish = async (one: CallState, outcome: Outcome): Promise<void> => {
+    const whole = outcome.content, long = whole.length > calling.resultCharsMax, records: NewEvent[] = []
+    const kept = long ? await calling.keep(`result:${info(one).key}`, one.call.name, whole) : undefined
+    if (kept) records.push(event('artifact', { artifact_id: kept.id, filename: kept.filename, step: step.index, call_id: one.call.id }))
+    const content = long ? `${whole.slice(0, calling.resultCharsMax)}\n[${whole.length - calling.resultCharsMax} more characters in the artifact ${kept!.id}]` : whole
+    journal.write(...records, event('tool_result', { ...place(one), status: outcome.status, content, truncated: long, artifact_id: kept?.id ?? null }))
+    await audit.ended(run, info(one).key, outcome.status)
+  }
+  const ask = (one: CallState, kind: Asked['kind'], data: Record<string, Json>) => {
+    journal.write(event(kind, { ...data, ...place(one), question_id: clock.id(), expires_at: new Date(clock.now() + calling.questionMs).toISOString() }))
+  }
+  const settle = async (one: CallState, result: Result): Promise<void> => {
+    if (!('ask' in result)) return finish(one, result)
+    const { kind, ...question } = result.ask
+    ask(one, kind, question as unknown as Record<string, Json>)
+  }
+
+  /** A call whose body may have begun under another driver. */
+  const takeUp = async (one: CallState, tool: Tool, args: Json): Promise<void> => {
+    if (effectOf(tool) !== 'once') return settle(one, await body(tool, args, info(one), calling))
+    const { probe } = tool
+    const found = probe ? await within(tool, info(one), call => probe(call.key, call), calling) : undefined
+    if (!found || !('answer' in found) || found.answer === undefined) return finish(one, unknownOutcome)
+    if (found.answer === 'not done') return settle(one, await body(tool, args, info(one), calling))
+    return settle(one, 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content })
+  }
+  const work = async (one: CallState): Promise<void> => {
+    const tool = toolbox.find(one.call.name, allowed)
+    if (one.asked && one.answered) {
+      const outcome = outcomeOf(one.asked, one.answered)
+      if (outcome) return finish(one, outcome)
+    }
+    if (!tool) return finish(one, one.begun ? unknownOutcome : { status: 'failed', content: `There is no tool ${JSON.stringify(one.call.name.slice(0, 80))}.` })
+    const misfit = toolbox.misfit(tool, one.call.arguments)
+    if (misfit !== undefined) return finish(one, one.begun ? unknownOutcome : { status: 'failed', content: misfit })
+    const args = toolbox.argumentsOf(tool, one.call.arguments)
+    if (tool.approval && !one.answered) return ask(one, 'approval', { action: tool.name, arguments: args })
+    if (one.begun) return takeUp(one, tool, args)
+    journal.write(event('tool_call', { ...place(one), arguments: args }))
+    await audit.began(run, { ...info(one), tool: tool.name, effect: effectOf(tool), step: step.index })
+    // What acts on the world waits for its intent to be on disk, and asks once more whether it may.
+    if (effectOf(tool) !== 'none') await calling.secure()
+    return calling.stopper.whileActing(async () => settle(one, await body(tool, args, info(one), calling)))
+  }
+
+  const isParallel = ({ call }: CallState) => {
+    const tool = toolbox.find(call.name, allowed)
+    return tool !== undefined && (tool.parallel ?? tool.effect === 'none')
+  }
+  for (;;) {
+    const open = step.calls.filter(({ outcome }) => outcome === undefined)
+    const asked = open.find(({ asked: question, answered }) => question && !answered)
+    if (asked) return asked.asked
+    const [first] = open
+    if (!first) return undefined
+    const until = open.findIndex(one => !isParallel(one)), together = until === 0 ? [first] : open.slice(0, until < 0 ? open.length : until)
+    await Promise.all(together.map(work))
+    if (calling.stopper.stopped() !== undefined) throw calling.stopper.stopped()
+  }
+}
