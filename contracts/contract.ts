@@ -24,6 +24,8 @@ export type Operation = {
   readonly bodyOptional?: boolean
   /** Bytes; 1 MiB unless said otherwise. */
   readonly bodyMaxBytes?: number
+  /** The body's field that holds Base64 too long to be held: it is decoded as it arrives, and the handler gets a `StreamedBody`. */
+  readonly streamed?: string
   /** A JSON schema, an event stream, raw bytes of a media type, or nothing (204). */
   readonly reply: TSchema | 'sse' | 'none' | { readonly bytes: string }
   readonly status?: number
@@ -62,9 +64,21 @@ export type Caller = { readonly userId: string; readonly orgId: string; readonly
 /** Raw bytes of a reply or a download, with what the client needs to name them. */
 export type Bytes = { readonly stream: AsyncIterable<Uint8Array> | Uint8Array; readonly mime: string; readonly filename?: string }
 
+/** A body of which one field is read as a stream. */
+export type StreamedBody<Fields> = {
+  /** The decoded bytes; read once, at the reader's pace. What is wrong with the body, before or behind the field, is thrown here: content that has ended belongs to a whole and checked body. */
+  readonly content: AsyncIterable<Uint8Array>
+  /** The other fields, known when the content has ended. */
+  fields(): Fields
+}
+
 type Of<S> = S extends TSchema ? Static<S> : undefined
 type OfFields<F> = { [K in keyof F]: F[K] extends TSchema ? Static<F[K]> : never }
 type Field<O, K extends string> = O extends { readonly [P in K]: infer V } ? V : undefined
+
+type BodyOf<O> =
+  O extends { readonly streamed: infer K extends string } ? StreamedBody<Omit<Of<Field<O, 'body'>>, K>>
+  : O extends { readonly bodyOptional: true } ? Of<Field<O, 'body'>> | undefined : Of<Field<O, 'body'>>
 
 /** What a handler receives from the wire, typed by its row. */
 export type Call<O> = {
@@ -72,7 +86,7 @@ export type Call<O> = {
   params: Field<O, 'params'> extends infer P ? (P extends object ? OfFields<P> : {}) : {}
   query: Of<Field<O, 'query'>>
   headers: { readonly [name: string]: string | undefined }
-  body: O extends { readonly bodyOptional: true } ? Of<Field<O, 'body'>> | undefined : Of<Field<O, 'body'>>
+  body: BodyOf<O>
   /** The SSE cursor: `Last-Event-ID`, else `?after`, else 0. */
   after: number
   /** The peer's address, for limits and audit; never an identity. */

@@ -85,6 +85,8 @@ export function createDispatcher({ authenticators, limiter, engines, log, strict
         if (!endpoint) throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
         return await call(endpoint, request)
       } catch (error) {
+        // Nobody reads this answer; what stopped because of it is no failure.
+        if (request.signal.aborted && error === request.signal.reason) return refuse(fault('MALFORMED_REQUEST', { why: 'the client went away' }, { cause: error }), request)
         if (strict && endpoint && isFault(error) && !faultsOf(endpoint.operation).includes(error.code)) return refuse(new Error(`${endpoint.key} answered ${error.code}, which its contract does not name.`, { cause: error }), request)
         return refuse(error, request)
       }

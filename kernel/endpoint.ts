@@ -10,7 +10,7 @@ export type Endpoint = {
   readonly operation: Operation
   readonly instance: Instance
   readonly handler: (call: never) => unknown
-  readonly checks: { readonly params?: Check; readonly query?: Check; readonly headers?: Check; readonly body?: Check; readonly reply?: Check }
+  readonly checks: { readonly params?: Check; readonly query?: Check; readonly headers?: Check; readonly body?: Check; /** Of a streamed body: the fields that came before the content. */ readonly bodyStart?: Check; readonly reply?: Check }
 }
 const mounts = { v1: '/api/v1', root: '' } as const
 
@@ -26,6 +26,7 @@ export function endpointsOf(instance: Instance, strict: boolean): Endpoint[] {
       ...(operation.query && { query: validator.check('query', { ...operation.query, additionalProperties: false }) }),
       ...(operation.headers && { headers: validator.check('headers', object(operation.headers, [])) }),
       ...(operation.body && { body: validator.check('body', operation.body) }),
+      ...(operation.body && operation.streamed && { bodyStart: validator.check('body', { ...operation.body, required: [] }) }),
       ...(strict && isSchema(operation.reply) && { reply: validator.check('reply', operation.reply) }),
     },
   }))

@@ -3,5 +3,5 @@ export { Authenticators, command, definePlugin, into, point, service, type Authe
 export { Host, type Check, type Introspection, type MountedOperation } from './host.ts'
 export { reply, type Answer, type Bytes, type Call, type Caller, type Reply, type Routes, type WireEvent, type WireEvents } from '#contracts/contract.ts'
 export { fault, hasCode, isFault, type Fault, type FaultCode } from '#contracts/faults.ts'
-export { createValidator } from './validate.ts'
+export { createValidator, type Validator } from './validate.ts'
 export { port, type Json, type Token } from '#ports/token.ts'

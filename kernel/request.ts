@@ -29,7 +29,15 @@ export function cursorOf(request: HttpRequest, query: Record<string, unknown>): 
 /** Undefined where none is asked for, or where one may be left out. */
 export async function readBody(request: HttpRequest, { operation, checks }: Endpoint): Promise<unknown> {
   if (!checks.body) return undefined
-  const bytes = await request.body(operation.bodyMaxBytes ?? bodyBytesMax)
+  const bytesMax = operation.bodyMaxBytes ?? bodyBytesMax
+  if (operation.streamed !== undefined) {
+    const source = request.bodyStream(bytesMax)
+    requireJson(request.headers['content-type'])
+    // Loaded with the first such body: a process that gets none does without the parser.
+    const { streamBody } = await import('./streamed.ts')
+    return streamBody(source, { field: operation.streamed, check: checks.body, checkEarly: checks.bodyStart! })
+  }
+  const bytes = await request.body(bytesMax)
   if (bytes.length === 0) {
     if (operation.bodyOptional) return undefined
     throw fault('INVALID_FIELD', { field: 'body', why: 'is required' })

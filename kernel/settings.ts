@@ -22,7 +22,7 @@ const KernelSettings = t.Object({
   BILLING_URL: t.String({ default: 'ledger:', description: 'The credit ledger; ledger: keeps it in the storage.' }),
   QUEUE_URL: t.String({ default: 'storage:', description: 'Background jobs; storage: keeps them in the storage.' }),
   BLOBS_URL: t.String({ default: 'file:', description: 'Files. file:<path> (default <DATA_DIR>/blobs) or memory:.' }),
-  MODELS_URL: t.String({ default: 'offline:', description: 'Language models. offline: (no weights; answers from the material given) or scripted:?tokens=20&interval_ms=0.' }),
+  MODELS_URL: t.String({ default: 'offline:', description: 'Language models. offline: (no weights; answers from the material given), openai:?model=… or openai:http://host/v1?model=…, anthropic:?model=…, config:<path to a JSON file> for several, or scripted: (tests). Options: adapters/models/README.md.' }),
   MAIL_URL: t.String({ default: 'outbox:', description: 'Letters. outbox:<path> (default <DATA_DIR>/outbox), smtp://user:password@host:port or memory:.' }),
   LIMITS_URL: t.String({ default: 'memory:', description: 'Where rate limits are counted; memory: counts in this process.' }),
   CLOCK_URL: t.String({ default: 'system:', description: 'Time. system: (manual: in tests).' }),

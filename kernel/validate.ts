@@ -27,16 +27,17 @@ function whyOf(error: ErrorObject): string {
 /** `check(where, schema)` answers a function that returns the checked value or throws INVALID_FIELD naming the field. */
 export function createValidator() {
   const options = { strict: true, strictTypes: false, useDefaults: true, allErrors: false, validateFormats: true } as const
-  const exact = new Ajv2020(options)
-  const coercing = new Ajv2020({ ...options, coerceTypes: true })
-  for (const ajv of [exact, coercing]) {
+  const make = (coerceTypes: boolean) => {
+    const ajv = new Ajv2020({ ...options, coerceTypes })
     ajv.addVocabulary(['x-ref', 'x-env', 'x-secret', 'example'])
-    ajv.addFormat('uuid', uuid).addFormat('email', { validate: (text: string) => text.length <= 254 && email.test(text) }).addFormat('date-time', { validate: isTimestamp })
+    return ajv.addFormat('uuid', uuid).addFormat('email', { validate: (text: string) => text.length <= 254 && email.test(text) }).addFormat('date-time', { validate: isTimestamp })
   }
+  // Made when they are first needed: each takes milliseconds and half a megabyte.
+  let exact: Ajv2020 | undefined, coercing: Ajv2020 | undefined
   return {
     /** Query, path and header values arrive as text, so only there are types coerced. */
     check(where: 'body' | 'query' | 'path' | 'headers' | 'config' | 'options' | 'reply', schema: TSchema): Check {
-      const valid = (where === 'body' || where === 'reply' ? exact : coercing).compile(schema)
+      const valid = (where === 'body' || where === 'reply' ? (exact ??= make(false)) : (coercing ??= make(true))).compile(schema)
       return value => {
         if (valid(value)) return value
         const error = valid.errors![0]!

@@ -18,6 +18,8 @@ export type HttpRequest = {
   readonly signal: AbortSignal
   /** BODY_TOO_LARGE past `bytesMax`; UNSUPPORTED_MEDIA for a content encoding. */
   body(bytesMax: number): Promise<Uint8Array>
+  /** The same as it arrives, for a body that is too long to hold; throws at once for what the head says, later for the rest. Nothing is taken from the socket that is not asked for. */
+  bodyStream(bytesMax: number): AsyncIterable<Uint8Array>
 }
 export type HttpAnswer = {
   readonly status: number

@@ -4,17 +4,18 @@
 export async function* abortable<T>(source: AsyncIterable<T>, signals: readonly (AbortSignal | undefined)[]): AsyncGenerator<T> {
   const watched = signals.filter((signal) => signal !== undefined)
   const iterator = source[Symbol.asyncIterator]()
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  aborted.catch(() => 'seen where it is raced')
-  const listeners = watched.map((signal) => ({ signal, stop: () => reject(signal.reason) }))
+  // One promise for each step: a race against one that lasts as long as the source would keep every item alive until its end.
+  let stop = (_reason: unknown): void => undefined
+  const listeners = watched.map((signal) => ({ signal, heard: () => stop(signal.reason) }))
   let ended = false
   try {
-    for (const { signal, stop } of listeners) {
-      signal.throwIfAborted()
-      signal.addEventListener('abort', stop, { once: true })
-    }
+    for (const { signal, heard } of listeners) signal.addEventListener('abort', heard, { once: true })
     while (true) {
-      const next = await Promise.race([iterator.next(), aborted])
+      for (const { signal } of listeners) signal.throwIfAborted()
+      const next = await new Promise<IteratorResult<T>>((resolve, reject) => {
+        stop = reject
+        iterator.next().then(resolve, reject)
+      })
       if (next.done === true) {
         ended = true
         return
@@ -22,7 +23,7 @@ export async function* abortable<T>(source: AsyncIterable<T>, signals: readonly 
       yield next.value
     }
   } finally {
-    for (const { signal, stop } of listeners) signal.removeEventListener('abort', stop)
+    for (const { signal, heard } of listeners) signal.removeEventListener('abort', heard)
     // Not awaited: a generator that waits for its own source answers only when that source does.
     if (!ended) iterator.return?.()?.then(undefined, () => 'the reader has gone')
   }

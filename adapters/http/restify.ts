@@ -13,6 +13,7 @@ import type { HttpAnswer, HttpServer, HttpSettings, Route } from '#ports/http.ts
 import { applyCors } from '../_shared/http/cors.ts'
 import { createEventStreams, eventStreamHeaders, type EventStreams } from '../_shared/http/event-stream.ts'
 import { readBody } from '../_shared/http/read-body.ts'
+import { streamBody } from '../_shared/http/stream-body.ts'
 
 type Hooks = Parameters<HttpServer['listen']>[1]
 type Seen = { id: string; route: string; startedAt: number; head: boolean }
@@ -63,9 +64,10 @@ async function send(response: ServerResponse, { status, headers, content }: Http
       return
     case 'bytes': {
       const { stream, mime, filename } = content.bytes
-      const disposition = filename === undefined ? {} : { 'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(filename)}` }
+      const disposition = filename === undefined ? {} : { 'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(filename).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)}` }
       response.writeHead(status, { 'content-type': mime, 'x-content-type-options': 'nosniff', ...disposition, ...headers })
-      if (stream instanceof Uint8Array) response.end(stream)
+      if (head) response.end()
+      else if (stream instanceof Uint8Array) response.end(stream)
       else await pipeline(stream, response)
     }
   }
@@ -166,10 +168,11 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
       const gone = new AbortController(), { seen } = request
       seen.route = route.path
       response.once('close', () => { if (!response.writableFinished) gone.abort(new DOMException('The client went away.', 'AbortError')) })
+      const bounds = (bytesMax: number) => ({ bytesMax, bytesPerSecondMin: settings.bodyBytesPerSecondMin })
       const result = await route.handle({
         id: seen.id, method: route.method, route: route.path, params: request.params, query: (request.url ?? '').split('?')[1] ?? '', headers: request.headers as Record<string, string | undefined>,
         address: addressOf(request, settings.trustProxy), signal: gone.signal,
-        body: bytesMax => readBody(request, { bytesMax, bytesPerSecondMin: settings.bodyBytesPerSecondMin }),
+        body: bytesMax => readBody(request, bounds(bytesMax)), bodyStream: bytesMax => streamBody(request, bounds(bytesMax)),
       })
       const full = result.content.kind === 'events' && !isEnded(result.content.events) && streams.open() >= settings.streamsMax
       // What is left of an unread body would be taken for the next request.

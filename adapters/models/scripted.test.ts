@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import type { Message, ModelDelta } from '#ports/models.ts'
 import { deltasOf, modelsKit, textOf } from '../../test/kit/models.ts'
 import { opening } from '../../test/kit/opening.ts'
 import { manualClock } from '../clock/manual.ts'
@@ -10,6 +11,7 @@ import adapter, { scripted } from './scripted.ts'
 const clock = systemClock()
 const failing = async (call: Promise<unknown>): Promise<string> => call.then(() => 'passed', (error) => error.code ?? error.message)
 
+modelsKit(test, 'scripted with resume', { open: async () => scripted({ settings: { resume: '1' }, clock }), long: 'Go on.', tool: 'Add, please. [[tool=add {"a":1}]]' })
 modelsKit(test, 'scripted', { open: async () => scripted({ clock }), long: 'Go on.', tool: 'Add, please. [[tool=add {"a":1}]]' })
 
 test('it writes numbered tokens: the first at once, then all the others together', async () => {
@@ -65,6 +67,53 @@ test('stall_after says no more until it is aborted, or until the provider closes
   await setTimeout(5)
   await model.close()
   assert.is(await closed, 'UNAVAILABLE')
+})
+/** The conversation after so many answered calls. */
+const after = (content: string, results: number): { messages: Message[] } => ({ messages: [{ role: 'user', content }, ...Array.from({ length: results }, (_, n): Message => ({ role: 'tool', callId: `c${n}`, content: 'ok' }))] })
+const callsOf = (deltas: readonly ModelDelta[]) => deltas.flatMap((delta) => (delta.type === 'tool_call' ? [[delta.call.name, delta.call.arguments]] : []))
+
+test('tools are called one after another, parallel_tools at once, each after the text that is told', async () => {
+  const model = scripted({ clock }), told = 'x [[tools=[["add",{"a":[[1]]}],["look_up"]]]] [[tool_text=One moment.]] [[text=Done.]]'
+  const answers = await Promise.all([0, 1, 2].map((n) => deltasOf(model, '', after(told, n))))
+  assert.equal(answers.map(callsOf), [[['add', { a: [[1]] }]], [['look_up', {}]], []])
+  assert.equal(answers.map(textOf), ['One moment.', 'One moment.', 'Done.'])
+  assert.equal(answers.map((deltas) => deltas.at(-1)), [{ type: 'finish', reason: 'tool_calls' }, { type: 'finish', reason: 'tool_calls' }, { type: 'finish', reason: 'stop' }])
+  const together = '[[parallel_tools=[["add",{"a":1}],["add",{"a":2}]]]] [[text=Done.]]'
+  assert.equal(callsOf(await deltasOf(model, together)), [['add', { a: 1 }], ['add', { a: 2 }]])
+  assert.is(textOf(await deltasOf(model, '', after(together, 2))), 'Done.')
+  for (const wrong of ['[[tools=[["add"]]', '[[tools={"a":1}]]', '[[parallel_tools=[1]]]', '[[tool=add {]]']) assert.is(await failing(deltasOf(model, wrong)), 'INVALID_FIELD', wrong)
+})
+test('open_tool_fail opens a call after the text and fails before it is whole, so often as fail_calls says', async () => {
+  const model = scripted({ clock }), told = '[[tool=add]] [[tool_text=One moment.]] [[open_tool_fail=1]] [[fail_calls=1]]', deltas: ModelDelta[] = []
+  const reading = (async () => {
+    for await (const batch of model.stream({ model: 'scripted', messages: [{ role: 'user', content: told }], signal: new AbortController().signal })) deltas.push(...batch)
+  })()
+  assert.is(await failing(reading), 'MODEL_FAILED')
+  assert.is(textOf(deltas), 'One moment.')
+  assert.equal(deltas.slice(-1).map((delta) => delta.type === 'tool_open' && delta.name), ['add'])
+  assert.equal(callsOf(await deltasOf(model, told)), [['add', {}]])
+  assert.is(await failing(deltasOf(model, '[[text=Well]] [[open_tool_fail=1]]')), 'MODEL_FAILED')
+})
+test('a call that only calls tools uses up none of the failures', async () => {
+  const model = scripted({ clock }), told = '[[tool=add]] [[fail_after=1]] [[fail_calls=1]]'
+  assert.is(await failing(deltasOf(model, told)), 'passed')
+  assert.is(await failing(deltasOf(model, '', after(told, 1))), 'MODEL_FAILED')
+  assert.is(await failing(deltasOf(model, '', after(told, 1))), 'passed')
+})
+test('with resume=1 an answer goes on after what was received, also when the call failed, and in another process', async () => {
+  const open = () => scripted({ settings: { resume: '1' }, clock }), told = '[[fail_after=3]] [[reasoning=2]]', received: ModelDelta[] = []
+  const reading = (async () => {
+    for await (const batch of open().stream({ model: 'scripted', messages: [{ role: 'user', content: told }], signal: new AbortController().signal })) received.push(...batch)
+  })()
+  assert.is(await failing(reading), 'MODEL_FAILED')
+  const last = received.at(-1)!
+  assert.ok(last.type === 'checkpoint' && last.checkpoint.at === 3)
+  const rest = await deltasOf(open(), told, { resume: last.checkpoint })
+  assert.is(textOf(received) + textOf(rest), textOf(await deltasOf(open(), 'x')))
+  assert.not.ok(rest.some(({ type }) => type === 'reasoning'))
+  assert.equal(rest.at(-2), { type: 'usage', usage: { inputTokens: 8, outputTokens: 20 } })
+  assert.is(received.filter(({ type }) => type === 'checkpoint').length, 3)
+  assert.not.ok((await deltasOf(scripted({ clock }), '[[resume=1]]')).some(({ type }) => type === 'checkpoint'), 'a message cannot change what the catalogue says')
 })
 test('interval_ms sends one token after each pause', async () => {
   const manual = manualClock()

@@ -25,7 +25,9 @@ function begin(state: State, purpose: Purpose, { stepsMax, roundsMax }: Bounds, 
   const step = state.steps.length
   // The first model call of a run that answers at once needs no record of its own.
   const before = step === 0 && purpose === 'answer' ? noted : [...noted, stepBegins({ step, purpose })]
-  return { do: 'think', step, purpose, before, tools: purpose !== 'plan' && roundsOf(state, purpose) + 1 < roundsMax && step + 1 < stepsMax }
+  // What needed tools was the plan's work; the answer tells of it.
+  const mayCall = purpose === 'work' || (purpose === 'answer' && state.plan.length === 0)
+  return { do: 'think', step, purpose, before, tools: mayCall && roundsOf(state, purpose) + 1 < roundsMax && step + 1 < stepsMax }
 }
 
 function afterAnswer({ text, accepted, calls }: Step): Action {

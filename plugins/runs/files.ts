@@ -1,10 +1,30 @@
-// Files beside a run: what the user attached, and what grew too long for an event.
-import { fault } from '#kernel'
+// Files beside a run: what the user attached, and what grew too long for an event. Both are kept by the files plugin.
+import type { ArtifactsApi, SessionOwner, UploadsApi } from '../files/api.ts'
+import type { ScopedStorage } from '#ports/storage.ts'
+import { Sessions, type Run } from './collections.ts'
 import type { ReadUploads } from './conversation.ts'
-import type { LoopDeps } from './loop.ts'
 
-export const createReadUploads = (): ReadUploads => async (_scope, ids) => {
-  if (ids.length > 0) throw fault('NOT_FOUND', { what: 'upload (attachments.0)' })
-  return []
+/** Characters of one file that a model may be given; the context takes less where its window is small. */
+const attachmentCharsMax = 500_000
+
+/** NOT_FOUND names the place of an id that is not the user's. What has no text is told as that. */
+export const createReadUploads = ({ uploads }: { uploads: UploadsApi }): ReadUploads => async ({ orgId, userId }, ids) => {
+  if (ids.length === 0) return []
+  const attached = await uploads.attach({ orgId, userId }, ids, { textMax: attachmentCharsMax })
+  return attached.map(({ name, text, status, truncated }) => ({ name, text: status === 'ready' ? `${text}${truncated ? '\n[cut here]' : ''}` : `[no text: ${status}]` }))
 }
-export const createKeepText = (): LoopDeps['keepText'] => async () => { throw fault('UNAVAILABLE', { what: 'The store of artifacts', why: 'there is none' }) }
+
+export type KeepText = (run: Run, key: string, name: string, text: string) => Promise<{ id: string; filename: string }>
+export const createKeepText = ({ artifacts }: { artifacts: ArtifactsApi }): KeepText => async ({ id: runId, orgId, userId, sessionId }, key, name, text) => {
+  const filename = `${name}.txt`
+  const { id } = await artifacts.create({ orgId, userId }, { key, sessionId, runId, filename, mime: 'text/plain; charset=utf-8', content: new TextEncoder().encode(text) })
+  return { id, filename }
+}
+
+/** Tells the files plugin whose a session is. */
+export const sessionOwner = ({ store }: { store: ScopedStorage }): SessionOwner => ({
+  async owns({ orgId, userId }, sessionId) {
+    const session = await store.tenant({ orgId }).get(Sessions, sessionId)
+    return session?.userId === userId && !session.deleting
+  },
+})

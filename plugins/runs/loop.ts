@@ -11,6 +11,7 @@ import { Runs, type Run } from './collections.ts'
 import type { RunsConfig } from './config.ts'
 import { contextOf } from './context.ts'
 import { conversationOf, type Conversation, type ReadUploads } from './conversation.ts'
+import type { KeepText } from './files.ts'
 import type { Journal } from './journal.ts'
 import { reportFailure } from './planning.ts'
 import { estimateTokens, tokensOf } from './price.ts'
@@ -33,7 +34,7 @@ export type LoopDeps = {
   readonly audit: Audit
   readonly readUploads: ReadUploads
   /** Keeps a long text of the run as an artifact. */
-  readonly keepText: (run: Run, key: string, name: string, text: string) => Promise<{ id: string; filename: string }>
+  readonly keepText: KeepText
   /** Everything applied so far, on storage and event log, is on disk. */
   readonly durable: () => Promise<void>
 }

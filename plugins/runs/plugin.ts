@@ -7,12 +7,13 @@ import { EventLog, type ScopedEventlog } from '#ports/eventlog.ts'
 import { Models } from '#ports/models.ts'
 import { Storage, type ScopedStorage } from '#ports/storage.ts'
 import { builtIn } from './agents.ts'
+import { Artifacts, SessionOwners, Uploads } from '../files/api.ts'
 import { Agents, Tools } from './api.ts'
 import { createAudit, ToolInvocations } from './audit.ts'
 import { Runs, Sessions } from './collections.ts'
 import { RunsConfig } from './config.ts'
 import { createDriver } from './drive.ts'
-import { createKeepText, createReadUploads } from './files.ts'
+import { createKeepText, createReadUploads, sessionOwner } from './files.ts'
 import { createLoop } from './loop.ts'
 import { createPlaces } from './places.ts'
 import { createRuns } from './runs.ts'
@@ -25,7 +26,7 @@ import { createToolbox } from './toolbox.ts'
 export default definePlugin({
   name: 'runs', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
   contract: { ...runRows, ...sessionRows },
-  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, clock: SystemClock, host: Host, agents: Agents, tools: Tools },
+  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, clock: SystemClock, host: Host, agents: Agents, tools: Tools, uploads: Uploads, artifacts: Artifacts },
   config: RunsConfig,
   limits: { runs: { perSecond: 20, burst: 40 } },
   collections: [Runs, Sessions, ToolInvocations],
@@ -49,9 +50,10 @@ export default definePlugin({
     'PATCH /sessions/{id}': ({ sessions, caller, params, body }) => sessions.rename(caller, params.id, body.title),
     'DELETE /sessions/{id}': ({ sessions, caller, params }) => sessions.remove(caller, params.id),
     'GET /sessions/{id}/messages': ({ sessions, caller, params, query }) => sessions.messages(caller, params.id, query),
+    'GET /sessions/{id}/artifacts': ({ sessions, caller, params, query }) => sessions.artifacts(caller, params.id, query),
     'GET /sessions/{id}/queue': ({ sessions, caller, params }) => sessions.queue(caller, params.id),
     'POST /sessions/{id}/queue/resume': ({ sessions, caller, params }) => sessions.resumeQueue(caller, params.id),
   },
-  contributes: builtIn.map(agent => into(Agents, () => agent)),
+  contributes: [...builtIn.map(agent => into(Agents, () => agent)), into(SessionOwners, sessionOwner)],
   start: keepTime,
 })

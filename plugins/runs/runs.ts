@@ -10,7 +10,7 @@ import type { Driver } from './drive.ts'
 import { readState } from './journal.ts'
 import { checkAnswer } from './questions.ts'
 import type { Admit } from './steps/admit.ts'
-import { rest, unpause, withdraw } from './steps/place.ts'
+import { rest, unpause, withdraw } from './steps/turns.ts'
 
 type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver }
 const isTerminal = ({ type, hidden }: LoggedEvent) => !hidden && (terminalTypes as readonly string[]).includes(type)
@@ -61,6 +61,9 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
     remember(run)
     return page
   }
+  const wake = async (caller: Caller, runId: string | undefined) => {
+    if (runId !== undefined) await driver.startNext(caller, runId)
+  }
   return {
     async start(caller: Caller, request: RunStart, idempotencyKey: string | undefined): Promise<RunStarted> {
       if (idempotencyKey && request.idempotency_key && idempotencyKey !== request.idempotency_key) throw fault('INVALID_FIELD', { field: 'idempotency_key', why: 'differs from the Idempotency-Key header' })
@@ -69,7 +72,7 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
       remember(run)
       if (mine && placed.status === 'running') driver.begin(run)
       // The run ahead may have ended between the place in the queue and now.
-      else if (mine && (await rest(store.tenant(caller), run))) await driver.claim(run)
+      else if (mine) await wake(caller, await rest(store.tenant(caller), run, clock.now()))
       return { run_id: run.id, session_id: run.sessionId, cursor: 0, resumed, status: placed.status, queue_seq: placed.queueSeq }
     },
 
@@ -116,9 +119,7 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
     },
 
     async resumeQueue(caller: Caller, sessionId: string): Promise<void> {
-      const own = store.tenant(caller)
-      const next = await unpause(own, sessionId, clock.now(), runId => own.update(Runs, runId, { set: { due: 0 }, inc: { wakes: 1 } }, { if: { phase: 'placed' } }))
-      if (next) await driver.startNext(caller, next)
+      await wake(caller, await unpause(store.tenant(caller), sessionId, clock.now()))
     },
   }
 }

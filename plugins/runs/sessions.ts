@@ -6,10 +6,12 @@ import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
+import type { ArtifactsApi, UploadsApi } from '../files/api.ts'
 import type { RunService } from './runs.ts'
+import { unstick } from './steps/turns.ts'
 
 type Paging = { limit?: number; cursor?: string }
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService; uploads: UploadsApi; artifacts: ArtifactsApi }
 /** In GET /sessions/{id}: the latest runs, and the last events of the newest. */
 const recentRuns = 20, recentEvents = 200
 
@@ -29,7 +31,7 @@ const messagesOf = (run: Run): Static<typeof Message>[] => [
 const paged = ({ limit = 50, cursor }: Paging) => ({ limit, ...(cursor === undefined ? {} : { after: cursor }) })
 const cursorOf = (next: string | undefined) => (next === undefined ? {} : { next_cursor: next })
 
-export function createSessions({ store, eventlog, clock, runs }: Deps) {
+export function createSessions({ store, eventlog, clock, runs, uploads, artifacts }: Deps) {
   const find = async (caller: Caller, id: string): Promise<Session> => {
     const session = await store.tenant(caller).get(Sessions, id)
     if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
@@ -62,7 +64,11 @@ export function createSessions({ store, eventlog, clock, runs }: Deps) {
     async remove(caller: Caller, id: string): Promise<void> {
       const session = await store.tenant(caller).get(Sessions, id), own = store.tenant(caller)
       if (!session || session.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'session' })
-      if (!(await own.update(Sessions, id, { set: { deleting: true } }, { if: { active: { exists: false }, queued: 0 } }))) throw fault('SESSION_BUSY')
+      const close = () => own.update(Sessions, id, { set: { deleting: true } }, { if: { active: { exists: false }, queued: 0 } })
+      if (!(await close())) {
+        await unstick(own, id, clock.now())
+        if (!(await close())) throw fault('SESSION_BUSY')
+      }
       for (;;) {
         const { items } = await own.find(Runs, { where: { sessionId: id }, limit: 200 })
         if (items.length === 0) break
@@ -71,6 +77,7 @@ export function createSessions({ store, eventlog, clock, runs }: Deps) {
           await own.remove(Runs, run.id)
         }
       }
+      await uploads.removeOfSession({ orgId: caller.orgId, userId: caller.userId }, id)
       await own.remove(Sessions, id)
     },
     /** A page of `limit` messages is half as many runs: each has a request and an answer. */
@@ -78,6 +85,10 @@ export function createSessions({ store, eventlog, clock, runs }: Deps) {
       await find(caller, id)
       const { items, next } = await store.tenant(caller).find(Runs, { where: { sessionId: id }, ...paged({ limit: Math.ceil(limit / 2), ...(cursor === undefined ? {} : { cursor }) }) })
       return { items: items.flatMap(messagesOf), ...cursorOf(next) }
+    },
+    async artifacts(caller: Caller, id: string, paging: Paging) {
+      await find(caller, id)
+      return artifacts.list(caller, id, paging)
     },
     async queue(caller: Caller, id: string) {
       const session = await find(caller, id)

@@ -7,7 +7,7 @@ import { Runs, Sessions, type Reply, type Run } from './collections.ts'
 import type { RunsConfig } from './config.ts'
 import type { Driver } from './drive.ts'
 import type { Admit } from './steps/admit.ts'
-import { rest, withdraw } from './steps/place.ts'
+import { rest, withdraw } from './steps/turns.ts'
 
 export const sweepReason = 'sweep: runs that nobody drives, of every organisation'
 /** An admission takes milliseconds; one that is this old lost its process. */
@@ -20,27 +20,31 @@ export function createSweep({ store, clock, log, driver, admission, host, config
   // A lease is dead when its beat stood still for `lease_ms` on this process's own clock: no two clocks are compared.
   const beats = new Map<string, { epoch: number; beat: number; since: number }>()
 
-  const isDead = (run: Run): boolean => {
-    if (run.owner === undefined || (store.exclusive && !run.owner.startsWith(host.processId))) return true
+  const stoodStill = (run: Run, ms: number): boolean => {
     const seen = beats.get(run.id), now = clock.monotonic()
-    if (seen?.epoch === run.epoch && seen.beat === run.beat) return now - seen.since > config.lease_ms
+    if (seen?.epoch === run.epoch && seen.beat === run.beat) return now - seen.since > ms
     beats.set(run.id, { epoch: run.epoch, beat: run.beat, since: now })
     return false
   }
+  /** Nobody drives it, or somebody who is dead: at once where no other process can be, else when its beat stood still. */
+  const isLeft = (run: Run): boolean => run.owner === undefined || (store.exclusive && !run.owner.startsWith(host.processId)) || stoodStill(run, config.lease_ms)
+  const admissionIsLeft = (run: Run): boolean => (store.exclusive && run.createdAt < startedAt) || stoodStill(run, admissionMsMax)
   const care = async (run: Run): Promise<void> => {
     if (driver.isActive(run.id)) return
     const own = store.tenant(run)
     if (run.phase === 'admitting') {
-      if (run.createdAt > startedAt && clock.now() - run.createdAt < admissionMsMax) return
+      if (!admissionIsLeft(run)) return
       const { run: placed, placed: { status } } = await admission.resume(run)
       if (status === 'running') await driver.claim(placed)
       return
     }
     if (run.status === 'queued' || run.status === 'blocked') {
-      if (run.cancelAsked ? (await withdraw(own, run)) || !(await own.get(Sessions, run.sessionId))?.queue.includes(run.id) : await rest(own, run)) await driver.claim(run)
+      const gone = run.cancelAsked && ((await withdraw(own, run)) || !(await own.get(Sessions, run.sessionId))?.queue.includes(run.id))
+      const next = run.cancelAsked ? (gone ? run.id : undefined) : await rest(own, run, clock.now())
+      if (next !== undefined) await driver.startNext(run, next)
       return
     }
-    if (isDead(run)) await driver.claim(run)
+    if (isLeft(run)) await driver.claim(run)
   }
   /** The question's time is over: the same claim on it as an answer's. */
   const expire = async (run: Run): Promise<void> => {

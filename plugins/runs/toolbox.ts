@@ -1,15 +1,17 @@
 // The tools of today: what a model is offered, and whether the arguments that it sends fit.
-import { createValidator, isFault, type Json } from '#kernel'
+import { createValidator, isFault, type Json, type Validator } from '#kernel'
 import type { ToolCall, ToolSpec } from '#ports/models.ts'
 import type { Tool } from './api.ts'
 
 export type Toolbox = ReturnType<typeof createToolbox>
 
 export function createToolbox({ tools }: { tools: () => readonly Tool[] }) {
-  const validator = createValidator(), checks = new WeakMap<Tool, (value: unknown) => unknown>()
+  const checks = new WeakMap<Tool, (value: unknown) => unknown>()
+  let validator: Validator | undefined
   const checkOf = (tool: Tool) => {
     const known = checks.get(tool)
     if (known) return known
+    validator ??= createValidator()
     const check = validator.check('body', tool.parameters)
     checks.set(tool, check)
     return check

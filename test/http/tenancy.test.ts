@@ -19,7 +19,9 @@ const fixtures: Record<string, (() => Promise<string>) | 'none yet'> = {
   run: async () => (await chat()).run_id,
   session: async () => (await chat()).session_id,
   'api-key': async () => ((await server.call('POST', '/api-keys', { token: owner.token, body: { name: 'one' } })).body as { id: string }).id,
-  upload: 'none yet', kb: 'none yet', workspace: 'none yet',
+  upload: async () => ((await server.call('POST', '/uploads', { token: owner.token, body: { filename: 'mine.txt', mime: 'text/plain', content_base64: btoa('mine') } })).body as { upload_id: string }).upload_id,
+  artifact: async () => ((await server.call('POST', '/artifacts', { token: owner.token, body: { filename: 'mine.md', mime: 'text/markdown', content: 'mine' } })).body as { id: string }).id,
+  kb: 'none yet', workspace: 'none yet',
 }
 
 type Try = { readonly name: string; readonly kind: string; readonly as: (id: string, who: Account | undefined) => Promise<{ status: number; text: string }> }

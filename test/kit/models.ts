@@ -1,6 +1,6 @@
 // What every model provider promises. `long`: a message answered in several batches; `tool`: one that makes it call the tool `add` with {"a":1}, if it can.
 import assert from 'node:assert/strict'
-import type { Message, ModelDelta, ModelProvider, ModelRequest, ToolSpec } from '#ports/models.ts'
+import type { Checkpoint, Message, ModelDelta, ModelProvider, ModelRequest, ToolSpec } from '#ports/models.ts'
 import { refuses, rejectsWith, type Test } from './runner.ts'
 
 type Kit = { open: () => Promise<ModelProvider>; long: string; tool?: string }
@@ -28,6 +28,7 @@ export function modelsKit(test: Test, name: string, { open, long, tool }: Kit): 
     })
   answers(on, { long, tool })
   ends(on, { long })
+  resumes(on, { long })
   test(`${name}: closed, it refuses and ends what is under way; closing twice is allowed; opened again, it serves`, async () => {
     const provider = await open()
     await provider.ping()
@@ -85,6 +86,10 @@ function answers(on: On, { long, tool }: { long: string; tool: string | undefine
     const call = deltas.find((delta) => delta.type === 'tool_call')
     assert.ok(call?.type === 'tool_call' && call.call.id !== '')
     assert.deepEqual([call.call.name, call.call.arguments], ['add', { a: 1 }])
+    // Where the arguments of a call come in parts, it is announced once, before it is whole.
+    const opened = deltas.filter((delta) => delta.type === 'tool_open')
+    assert.deepEqual(opened, opened.length === 0 ? [] : [{ type: 'tool_open', id: call.call.id, name: 'add' }])
+    assert.ok(opened.length === 0 || deltas.indexOf(opened[0]!) < deltas.indexOf(call))
     assert.deepEqual(deltas.at(-1), { type: 'finish', reason: 'tool_calls' })
     const after = await deltasOf(provider, tool, { tools: [ADD], messages: [{ role: 'user', content: tool }, { role: 'assistant', content: '', toolCalls: [call.call] }, { role: 'tool', callId: call.call.id, content: 'It is 42.' }] })
     assert.notEqual(textOf(after), '')
@@ -108,7 +113,7 @@ function ends(on: On, { long }: { long: string }): void {
     await rejectsWith(reason, async () => {
       for await (const batch of provider.stream({ model, messages: [{ role: 'user', content: long }], signal: controller.signal })) {
         text += textOf(batch)
-        controller.abort(reason)
+        if (text !== '') controller.abort(reason)
       }
     })
     assert.ok(text.length > 0 && text.length < textOf(await deltasOf(provider, long)).length)
@@ -119,5 +124,42 @@ function ends(on: On, { long }: { long: string }): void {
       assert.ok(batch.length > 0)
       break
     }
+  })
+}
+
+/** What came up to the last checkpoint, when the reader goes away after so many batches. */
+async function readSome(provider: ModelProvider, request: Omit<ModelRequest, 'signal'>, batchesMax: number): Promise<{ text: string; checkpoint: Checkpoint | undefined }> {
+  let text = '', kept = '', checkpoint: Checkpoint | undefined, batches = 0
+  for await (const batch of provider.stream({ ...request, signal: new AbortController().signal })) {
+    for (const delta of batch) {
+      text += textOf([delta])
+      if (delta.type === 'checkpoint') [kept, checkpoint] = [text, delta.checkpoint]
+    }
+    if (++batches === batchesMax) break
+  }
+  return { text: kept, checkpoint }
+}
+
+function resumes(on: On, { long }: { long: string }): void {
+  on('checkpoints come only where resume is offered', async (provider) => {
+    const model = (await provider.catalogue()).find((one) => one.isDefault)!
+    const deltas = await deltasOf(provider, long)
+    assert.equal(deltas.some(({ type }) => type === 'checkpoint'), model.supports.resume)
+    assert.deepEqual(deltas.slice(-2).map(({ type }) => type), ['usage', 'finish'])
+  })
+  on('where resume is offered, an answer goes on exactly after its checkpoint, wherever it broke', async (provider) => {
+    const model = (await provider.catalogue()).find((one) => one.isDefault)!
+    if (!model.supports.resume) return
+    const request = { model: model.key, messages: [{ role: 'user' as const, content: long }] }, whole = textOf(await deltasOf(provider, long))
+    let further = 0
+    for (let batches = 1; batches <= 8; batches++) {
+      const { text, checkpoint } = await readSome(provider, request, batches)
+      if (checkpoint === undefined) continue
+      const rest = await deltasOf(provider, long, { resume: checkpoint })
+      assert.equal(text + textOf(rest), whole)
+      assert.equal(rest.at(-1)!.type, 'finish')
+      if (text !== '') further++
+    }
+    assert.ok(further > 0, 'at least one checkpoint lies in the middle of the text')
   })
 }

@@ -1,12 +1,13 @@
 // Values made from schemas: one that fits, and ones that do not, each with the field that an error must name.
-type Schema = { type?: string; format?: string; enum?: unknown[]; const?: unknown; anyOf?: Schema[]; items?: Schema; properties?: Record<string, Schema>; required?: string[]; default?: unknown; minimum?: number; minLength?: number; pattern?: string; 'x-ref'?: string }
+type Schema = { type?: string; format?: string; enum?: unknown[]; const?: unknown; anyOf?: Schema[]; items?: Schema; properties?: Record<string, Schema>; required?: string[]; default?: unknown; minimum?: number; minLength?: number; pattern?: string; example?: unknown; 'x-ref'?: string }
 
 const uuid = '00000000-0000-7000-8000-00000000dead'
 
 /** A value that fits; optional fields are left out. */
 export function sample(schema: object): unknown {
-  const { type, format, enum: values, const: only, anyOf, items, properties = {}, required = [], default: fallback, minimum, minLength = 1 } = schema as Schema
+  const { type, format, enum: values, const: only, anyOf, items, properties = {}, required = [], default: fallback, example, minimum, minLength = 1 } = schema as Schema
   if (fallback !== undefined) return fallback
+  if (example !== undefined) return example
   if (only !== undefined) return only
   if (values) return values[0]
   if (anyOf) return sample(anyOf[0]!)

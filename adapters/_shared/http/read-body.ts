@@ -3,15 +3,20 @@ import type { IncomingMessage } from 'node:http'
 import { fault } from '#contracts/faults.ts'
 
 /** How long a body may take before its rate is judged, in milliseconds. */
-const graceMs = 5000
+export const graceMs = 5000
 
-/** The bytes as they came, at most `bytesMax`. A body slower than `bytesPerSecondMin` after a grace is cut off. */
-export function readBody(request: IncomingMessage, { bytesMax, bytesPerSecondMin }: { bytesMax: number; bytesPerSecondMin: number }): Promise<Buffer> {
+/** False when there is none. UNSUPPORTED_MEDIA for a content encoding, BODY_TOO_LARGE when the head announces more than `bytesMax`. */
+export function hasBody(request: IncomingMessage, bytesMax: number): boolean {
   const encoding = request.headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') throw fault('UNSUPPORTED_MEDIA', { why: `a body in Content-Encoding ${encoding.slice(0, 40)} is not taken` })
   const declared = Number(request.headers['content-length'])
   if (declared > bytesMax) throw fault('BODY_TOO_LARGE', { max: bytesMax })
-  if (declared === 0 || (Number.isNaN(declared) && request.headers['transfer-encoding'] === undefined)) return Promise.resolve(Buffer.alloc(0))
+  return !(declared === 0 || (Number.isNaN(declared) && request.headers['transfer-encoding'] === undefined))
+}
+
+/** The bytes as they came, at most `bytesMax`. A body slower than `bytesPerSecondMin` after a grace is cut off. */
+export function readBody(request: IncomingMessage, { bytesMax, bytesPerSecondMin }: { bytesMax: number; bytesPerSecondMin: number }): Promise<Buffer> {
+  if (!hasBody(request, bytesMax)) return Promise.resolve(Buffer.alloc(0))
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = []
     let bytes = 0, judge: NodeJS.Timeout | undefined

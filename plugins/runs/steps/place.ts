@@ -1,12 +1,12 @@
 // A run's place in its session: in progress, in the queue, or behind a pause. One document, one conditional update.
 import { fault, hasCode } from '#kernel'
 import type { Store } from '#ports/storage.ts'
-import { Runs, Sessions, type Run, type Session } from '../collections.ts'
+import { Sessions, type Run, type Session } from '../collections.ts'
 
 export type Placed = { readonly status: 'running' | 'queued' | 'blocked'; readonly queueSeq: number }
 const titleCharsMax = 80
 /** Somebody else changes the same session: so often is it looked at again. */
-const triesMax = 100
+export const triesMax = 100
 
 const titleOf = (message: string) => {
   const line = message.trim().split('\n', 1)[0]!.trim()
@@ -41,56 +41,11 @@ export async function place(own: Store, run: Run, { queueMax, now }: { queueMax:
       if (taken) return { status: 'running', queueSeq: 0 }
     } else {
       if (session.queued >= queueMax) throw fault('QUEUE_FULL', { max: queueMax })
-      // Somebody must be there to take from the queue, or a pause that will end.
+      // Somebody must be there to take from the queue, or a pause that will end. And it is this very queue: a second admission of the same run may have joined it meanwhile.
       const holds = session.paused ? { paused: true } : { paused: false, active: { exists: true } }
-      const joined = await own.update(Sessions, session.id, { push: { queue: run.id }, inc: { queued: 1, rev: 1 }, set: { updatedAt: now } }, { if: { ...holds, queued: { lt: queueMax }, deleting: { exists: false } } })
+      const joined = await own.update(Sessions, session.id, { push: { queue: run.id }, inc: { queued: 1, rev: 1 }, set: { updatedAt: now } }, { if: { ...holds, rev: session.rev, deleting: { exists: false } } })
       if (joined) return { status: joined.paused ? 'blocked' : 'queued', queueSeq: joined.queued }
     }
-  }
-  throw fault('SESSION_BUSY')
-}
-
-/** Ends a run's turn and answers who is next. Repeating it, or coming late, changes nothing. `pause`: stop here if anybody waits. */
-export async function leave(own: Store, run: Run, { pause, now }: { pause: boolean; now: number }): Promise<string | undefined> {
-  const alone = await own.update(Sessions, run.sessionId, { unset: ['active'], set: { updatedAt: now } }, { if: { active: run.id, queued: 0 } })
-  if (alone) return undefined
-  for (let tries = 0; tries < triesMax; tries++) {
-    const session = await own.get(Sessions, run.sessionId)
-    // Handed over before, by a driver that may have died before it could wake the next one.
-    if (!session || session.active !== run.id) return session?.active
-    const next = session.queue[0]
-    const change = next === undefined ? { unset: ['active'] } : pause ? { unset: ['active'], set: { paused: true, updatedAt: now } } : { set: { active: next, updatedAt: now }, pull: { queue: next }, inc: { queued: -1, rev: 1 } }
-    if (await own.update(Sessions, session.id, change, { if: { active: run.id, rev: session.rev } })) return pause ? undefined : next
-  }
-  throw fault('SESSION_BUSY')
-}
-
-/** Lets a paused queue go on; answers who is next. `before` is told of it first, so that it is not forgotten if we die in between. */
-export async function unpause(own: Store, sessionId: string, now: number, before: (runId: string) => Promise<unknown>): Promise<string | undefined> {
-  for (let tries = 0; tries < triesMax; tries++) {
-    const session = await own.get(Sessions, sessionId)
-    if (!session || !session.paused) return undefined
-    const next = session.queue[0]
-    if (next !== undefined) await before(next)
-    const change = next === undefined ? { set: { paused: false } } : { set: { paused: false, active: next, updatedAt: now }, pull: { queue: next }, inc: { queued: -1, rev: 1 } }
-    if (await own.update(Sessions, sessionId, change, { if: { paused: true, rev: session.rev, active: { exists: false } } })) return next
-  }
-  throw fault('SESSION_BUSY')
-}
-
-/** A run in a queue is woken by the run ahead of it, or by whoever resumes the queue: the sweep need not look at it. True when it is its turn already. */
-export async function rest(own: Store, run: Run): Promise<boolean> {
-  if ((await own.get(Sessions, run.sessionId))?.active === run.id) return true
-  await own.update(Runs, run.id, { unset: ['due'] }, { if: { phase: 'placed', epoch: run.epoch, wakes: run.wakes, cancelAsked: { exists: false } } })
-  return (await own.get(Sessions, run.sessionId))?.active === run.id
-}
-
-/** Takes a waiting run out of the queue; false when it is not there (any more). */
-export async function withdraw(own: Store, run: Run): Promise<boolean> {
-  for (let tries = 0; tries < triesMax; tries++) {
-    const session = await own.get(Sessions, run.sessionId)
-    if (!session?.queue.includes(run.id)) return false
-    if (await own.update(Sessions, session.id, { pull: { queue: run.id }, inc: { queued: -1, rev: 1 } }, { if: { rev: session.rev } })) return true
   }
   throw fault('SESSION_BUSY')
 }

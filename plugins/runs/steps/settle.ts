@@ -8,8 +8,8 @@ import type { Journal } from '../journal.ts'
 import { creditsFor } from '../price.ts'
 import { ending, event, type Ending } from '../records.ts'
 import { answerOf, heldBeyond } from '../state.ts'
-import { leave } from './place.ts'
 import { endParts } from './reserve.ts'
+import { leave } from './turns.ts'
 
 /** The stored answer; what is longer is cut here and whole in the stream. A document has a limit of its own. */
 const answerCharsMax = 300_000

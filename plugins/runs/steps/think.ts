@@ -98,7 +98,10 @@ export async function think(journal: Journal, thinking: Thinking, number: number
       if (journal.state.tries + 1 >= triesMax) throw hasCode(error, 'UNAVAILABLE') ? fault('MODEL_FAILED', { why: error.message }, { cause: error }) : error
       log('warn', 'model.broke', { step: number, attempt, error })
       const pause = Math.min(backoffMsMax, backoffMs * 2 ** journal.state.tries) * (0.5 + clock.random() / 2)
+      // The pause is ours, not the model's silence.
+      stopper.rest()
       await clock.sleep(Math.max(pause, hasCode(error, 'MODEL_FAILED') ? (error.retryAfterMs ?? 0) : 0), stopper.renew())
+      stopper.hear()
     }
   }
 }

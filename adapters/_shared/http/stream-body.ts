@@ -1,0 +1,47 @@
+// A request's body as it arrives, for whoever cannot hold it: the same bounds as readBody, at the reader's pace.
+import type { IncomingMessage } from 'node:http'
+import { fault } from '#contracts/faults.ts'
+import { graceMs as usualGraceMs, hasBody } from './read-body.ts'
+
+/** However much has come before, a silence as long as this ends it, in milliseconds. */
+const silenceMsMax = 30_000
+
+type Bounds = { readonly bytesMax: number; readonly bytesPerSecondMin: number; readonly graceMs?: number }
+
+/** Only the time in which more was asked for counts: a reader that takes its time does not make its client slow. */
+async function* read(request: IncomingMessage, { bytesMax, bytesPerSecondMin, graceMs = usualGraceMs }: Bounds): AsyncGenerator<Uint8Array> {
+  // The request is kept open when the reader stops: its refusal is still to be sent.
+  const parts = request.iterator({ destroyOnReturn: false })
+  let bytes = 0, waitedMs = 0
+  const next = async () => {
+    const started = performance.now(), { promise: late, reject } = Promise.withResolvers<never>()
+    const patienceMs = Math.min(silenceMsMax, Math.max(graceMs, (bytes / bytesPerSecondMin) * 1000) - waitedMs)
+    const judge = setTimeout(() => reject(fault('MALFORMED_REQUEST', { why: 'the body came too slowly' })), Math.max(0, patienceMs))
+    const part = parts.next().catch((cause: unknown) => { throw fault('MALFORMED_REQUEST', { why: 'the body ended early' }, { cause }) })
+    try {
+      return await Promise.race([part, late])
+    } finally {
+      clearTimeout(judge)
+      // Whoever is judged late does not wait for the rest; what then comes of it is nobody's.
+      part.catch(() => 'told already, or too late')
+      waitedMs += performance.now() - started
+    }
+  }
+  try {
+    for (;;) {
+      const { done, value } = await next()
+      if (done) return
+      bytes += (value as Buffer).length
+      if (bytes > bytesMax) throw fault('BODY_TOO_LARGE', { max: bytesMax })
+      yield value as Buffer
+    }
+  } finally {
+    void parts.return?.().catch(() => 'the reader has gone')
+  }
+}
+
+export function streamBody(request: IncomingMessage, bounds: Bounds): AsyncIterable<Uint8Array> {
+  // Not within the generator: what the head forbids is refused before anybody asks for the first byte.
+  const has = hasBody(request, bounds.bytesMax)
+  return has ? read(request, bounds) : (async function* () {})()
+}

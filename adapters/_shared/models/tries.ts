@@ -1,0 +1,41 @@
+// Another try where nothing of an answer was handed out yet, after a pause that the provider may choose.
+import { hasCode, type Fault } from '#contracts/faults.ts'
+import type { Clock } from '#ports/clock.ts'
+
+const TRIES_MAX = 3
+const BACKOFF_MS = 500
+const BACKOFF_MS_MAX = 8000
+/** A longer pause is the caller's to decide on. */
+const WAIT_MS_MAX = 20_000
+
+type Trying = {
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** The fault that an error amounts to. */
+  readonly failureOf: (error: unknown) => Fault
+  readonly onFailure: (failure: Fault, tried: number) => void
+}
+
+/** The items of the first try that gives one. Throws the signal's reason, or the fault. */
+export async function* tries<T>(once: () => AsyncIterable<T>, { clock, signal, failureOf, onFailure }: Trying): AsyncGenerator<T> {
+  for (let tried = 1; ; tried++) {
+    let begun = false
+    try {
+      for await (const item of once()) {
+        begun = true
+        yield item
+      }
+      return
+    } catch (error) {
+      // Whatever a library made of the abort, the caller gets its own reason.
+      signal.throwIfAborted()
+      const failure = failureOf(error)
+      onFailure(failure, tried)
+      if (begun || tried === TRIES_MAX || !hasCode(failure, 'MODEL_FAILED')) throw failure
+      const backoffMs = Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** (tried - 1)) * (0.5 + clock.random() / 2)
+      const pauseMs = Math.max(backoffMs, failure.retryAfterMs ?? 0)
+      if (pauseMs > WAIT_MS_MAX) throw failure
+      await clock.sleep(pauseMs, signal)
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// What other plugins may use of files: uploads for a run, artifacts of a run, and the points for parsers and for who owns a session.
+import type { Artifact } from '#contracts/files.ts'
+import { point, service } from '#kernel'
+
+/** Whose files: within the organisation they belong to one user. */
+export type Scope = { readonly orgId: string; readonly userId: string }
+
+export type UploadStatus = 'parsing' | 'ready' | 'unsupported' | 'failed'
+
+/** Text, or a sentence why there is none to be had of such content. */
+export type Parsed = { readonly text: string; /** There was more than `textMax`. */ readonly truncated?: boolean } | { readonly unsupported: string }
+
+/** Turns a kind of file into text. Contributed by whoever can read PDF, office documents, sound… */
+export type Parser = {
+  readonly name: string
+  /** `mime` in lower case and without parameters. */
+  accepts(mime: string, filename: string): boolean
+  /** Asked only where no other parser accepts. */
+  readonly fallback?: boolean
+  /** At most `textMax` characters (UTF-16 code units). `signal` aborts at the time limit. A fault's sentence is shown to the user, any other error is logged; both mean `failed`. */
+  parse(bytes: AsyncIterable<Uint8Array>, options: { readonly signal: AbortSignal; readonly textMax: number; /** As it was given, with its parameters. */ readonly mime: string }): Promise<Parsed>
+}
+export const Parsers = point<Parser>('parsers')
+
+/** Whoever keeps sessions says whose they are. With no contributor no session is known. */
+export type SessionOwner = { owns(scope: Scope, sessionId: string): Promise<boolean> }
+export const SessionOwners = point<SessionOwner>('session-owners')
+
+/** `text` is '' unless the status is ready. */
+export type Attached = { readonly id: string; readonly name: string; readonly text: string; readonly status: UploadStatus; /** There is more text than is given here. */ readonly truncated: boolean }
+
+export type UploadsApi = {
+  /** In the order of `ids`. One that is being parsed is waited for, ten seconds for all of them; then it comes as `parsing`. NOT_FOUND names the place: `upload (attachments.<i>)`. `textMax`: characters of each; default 100,000. */
+  attach(scope: Scope, ids: readonly string[], options?: { readonly textMax?: number; readonly signal?: AbortSignal }): Promise<Attached[]>
+  /** Uploads and artifacts of the session, with their content where nothing else refers to it. May be repeated. */
+  removeOfSession(scope: Scope, sessionId: string): Promise<void>
+}
+export const Uploads = service<UploadsApi>('uploads')
+
+export type NewArtifact = {
+  /** The same key is the same artifact, whatever else is given: a repetition answers the first one. */
+  readonly key: string
+  readonly sessionId?: string
+  readonly runId?: string
+  readonly filename: string
+  readonly mime: string
+  readonly content: AsyncIterable<Uint8Array> | Uint8Array
+  readonly signal?: AbortSignal
+}
+export type ArtifactsApi = {
+  /** Once it resolves the content is on disk; the document is with the next `durable()`. INVALID_FIELD for a name or a media type that the wire would refuse, BODY_TOO_LARGE, CONFLICT while other content is being stored under the key. */
+  create(scope: Scope, artifact: NewArtifact): Promise<{ readonly id: string; readonly bytes: number }>
+  /** Was it made? */
+  find(scope: Scope, key: string): Promise<{ readonly id: string; readonly bytes: number } | undefined>
+  /** The oldest first. Whose session it is has been checked by the caller. */
+  list(scope: Scope, sessionId: string, paging: { readonly limit?: number; readonly cursor?: string }): Promise<{ items: Artifact[]; next_cursor?: string }>
+}
+export const Artifacts = service<ArtifactsApi>('artifacts')

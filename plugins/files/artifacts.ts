@@ -1,0 +1,101 @@
+// Artifacts: what agents, and users by POST /artifacts, produce.
+import { createHash } from 'node:crypto'
+import { fileBytesMax, filenamePattern, mimePattern, type Artifact as ArtifactReply } from '#contracts/files.ts'
+import { fault, hasCode, type Bytes } from '#kernel'
+import type { Blob, ScopedBlobs } from '#ports/blobs.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { ScopedStorage, Store } from '#ports/storage.ts'
+import type { ArtifactsApi, NewArtifact, Scope, SessionOwner } from './api.ts'
+import type { Keeper } from './blobs.ts'
+import { Artifacts, type Artifact } from './collections.ts'
+import { download } from './download.ts'
+import { ownFile, requireSession } from './owners.ts'
+
+type Deps = { store: ScopedStorage; blobs: ScopedBlobs; clock: Clock; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper }
+type OwnText = { filename: string; mime: string; content: string; session_id?: string }
+
+/** Characters, as the wire counts them. */
+const nameMax = 255
+
+/** A UUID of version 8 (RFC 9562, section 5.8) from SHA-256: the same organisation, user and key always make the same one. */
+function idOf({ orgId, userId }: Scope, key: string): string {
+  const digest = createHash('sha256').update(JSON.stringify([orgId, userId, key])).digest()
+  digest[6] = (digest[6]! & 0x0f) | 0x80
+  digest[8] = (digest[8]! & 0x3f) | 0x80
+  const hex = digest.toString('hex')
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-')
+}
+
+const replyOf = ({ id, filename, mime, bytes, hash, sessionId, runId, createdAt }: Artifact): ArtifactReply =>
+  ({ id, filename, mime, bytes, sha256: hash, session_id: sessionId ?? null, run_id: runId ?? null, created_at: new Date(createdAt).toISOString() })
+
+/** The wire checks this of its own; a plugin's words are checked here. */
+function requireNames({ filename, mime }: { filename: string; mime: string }): void {
+  const check = (field: string, text: string, pattern: string) => {
+    if (Array.from(text).length > nameMax || !new RegExp(pattern, 'u').test(text)) throw fault('INVALID_FIELD', { field, why: 'is not one that a file may have' })
+  }
+  check('filename', filename, filenamePattern)
+  check('mime', mime, mimePattern)
+}
+
+async function* streamOf(content: NewArtifact['content']): AsyncGenerator<Uint8Array> {
+  if (content instanceof Uint8Array) yield content
+  else yield* content
+}
+
+export function createArtifacts({ store, blobs, clock, sessionOwners, keeper }: Deps) {
+  /** Takes the id, or joins a try with the same content that did not come to its end. */
+  const claim = async (own: Store, artifact: Artifact): Promise<void> => {
+    try {
+      await own.insert(Artifacts, artifact)
+    } catch (error) {
+      if (!hasCode(error, 'DUPLICATE')) throw error
+      const other = await own.get(Artifacts, artifact.id)
+      if (other?.hash !== artifact.hash) throw fault('CONFLICT', { why: 'other content is being stored under this key' }, { cause: error })
+    }
+  }
+  const storeNew = async (scope: Scope, id: string, { sessionId, runId, filename, mime, content, signal }: NewArtifact): Promise<Artifact> => {
+    const own = store.tenant(scope), now = clock.now()
+    const refer = (blob: Blob) => claim(own, { id, orgId: scope.orgId, userId: scope.userId, ...(sessionId ? { sessionId } : {}), ...(runId ? { runId } : {}), filename, mime, ...blob, storingSince: now, createdAt: now })
+    const { hash } = await keeper.put(scope, streamOf(content), { bytesMax: fileBytesMax, signal, refer })
+    const stored = await own.update(Artifacts, id, { unset: ['storingSince'] }, { if: { hash } })
+    if (stored) return stored
+    await keeper.release(scope, [hash], async () => undefined)
+    throw fault('NOT_FOUND', { what: 'session' })
+  }
+  /** The one that is there, or the new one. */
+  const make = async (scope: Scope, artifact: NewArtifact): Promise<Artifact> => {
+    requireNames(artifact)
+    const id = idOf(scope, artifact.key)
+    return (await ownFile(store, Artifacts, scope, id)) ?? (await storeNew(scope, id, artifact))
+  }
+  const api: ArtifactsApi = {
+    async create(scope, artifact) {
+      const { id, bytes } = await make(scope, artifact)
+      return { id, bytes }
+    },
+    async find(scope, key) {
+      const found = await ownFile(store, Artifacts, scope, idOf(scope, key))
+      return found && { id: found.id, bytes: found.bytes }
+    },
+    async list(scope, sessionId, { limit = 50, cursor }) {
+      const where = { sessionId, userId: scope.userId, storingSince: { exists: false } }
+      const { items, next } = await store.tenant(scope).find(Artifacts, { where, orderBy: ['createdAt', 'asc'], limit, ...(cursor === undefined ? {} : { after: cursor }) })
+      return { items: items.map(replyOf), ...(next === undefined ? {} : { next_cursor: next }) }
+    },
+  }
+  return {
+    ...api,
+    async createOwn(scope: Scope, { filename, mime, content, session_id: sessionId }: OwnText, signal: AbortSignal): Promise<ArtifactReply> {
+      await requireSession(sessionOwners(), scope, sessionId)
+      return replyOf(await make(scope, { key: clock.id(), ...(sessionId ? { sessionId } : {}), filename, mime, content: Buffer.from(content), signal }))
+    },
+    async download(scope: Scope, id: string, signal: AbortSignal): Promise<Bytes> {
+      const artifact = await ownFile(store, Artifacts, scope, id)
+      if (!artifact) throw fault('NOT_FOUND', { what: 'artifact' })
+      return download(blobs, scope, artifact, signal)
+    },
+    discard: (scope: { orgId: string }, { id, hash }: Artifact) => keeper.release(scope, [hash], () => store.tenant(scope).remove(Artifacts, id, { if: { storingSince: { exists: true } } })),
+  }
+}
+export type ArtifactService = ReturnType<typeof createArtifacts>

@@ -1,0 +1,41 @@
+// What runs need of files: the texts that a message brings along, and the end of a session's files.
+import { textExcerptCharsMax } from '#contracts/files.ts'
+import type { ScopedBlobs } from '#ports/blobs.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { ScopedStorage } from '#ports/storage.ts'
+import type { Attached, UploadsApi } from './api.ts'
+import type { Keeper } from './blobs.ts'
+import { Artifacts, Uploads } from './collections.ts'
+import { attachPollMs, attachWaitMs } from './config.ts'
+import { excerptOf } from './excerpt.ts'
+import type { UploadService } from './uploads.ts'
+
+type Deps = { store: ScopedStorage; blobs: ScopedBlobs; clock: Clock; keeper: Keeper; uploads: UploadService }
+/** Documents of a session that are removed together. */
+const removedAtOnce = 50
+
+export const createUploadsApi = ({ store, blobs, clock, keeper, uploads }: Deps): UploadsApi => ({
+  async attach(scope, ids, { textMax = textExcerptCharsMax, signal } = {}) {
+    // All of them are looked up before any is waited for: an unknown id is told at once.
+    const found = await Promise.all(ids.map((id, i) => uploads.find(scope, id, `upload (attachments.${i})`)))
+    const until = clock.monotonic() + attachWaitMs, attached: Attached[] = []
+    for (let upload of found) {
+      while (upload.status === 'parsing' && clock.monotonic() < until) {
+        await clock.sleep(attachPollMs, signal)
+        upload = await uploads.find(scope, upload.id)
+      }
+      attached.push({ id: upload.id, name: upload.filename, status: upload.status, ...(await excerptOf(blobs, scope, upload, textMax, signal)) })
+    }
+    return attached
+  },
+  /** Page by page: what has gone does not come again. */
+  async removeOfSession(scope, sessionId) {
+    const own = store.tenant(scope), query = { where: { sessionId, userId: scope.userId }, limit: removedAtOnce }
+    for (;;) {
+      const [{ items: files }, { items: made }] = await Promise.all([own.find(Uploads, query), own.find(Artifacts, query)])
+      if (files.length + made.length === 0) return
+      const hashes = [...files.flatMap(({ hash, textHash }) => (textHash === undefined ? [hash] : [hash, textHash])), ...made.map(({ hash }) => hash)]
+      await keeper.release(scope, hashes, () => Promise.all([...files.map(({ id }) => own.remove(Uploads, id)), ...made.map(({ id }) => own.remove(Artifacts, id))]))
+    }
+  },
+})

@@ -1,0 +1,50 @@
+// What is kept of files. The content is a blob, known by its SHA-256: two documents with the same content share it.
+import { collection } from '#ports/storage.ts'
+import type { UploadStatus } from './api.ts'
+
+type Kept = {
+  readonly id: string
+  readonly orgId: string
+  readonly userId: string
+  readonly sessionId?: string
+  readonly filename: string
+  readonly mime: string
+  /** SHA-256 of the content, in hex: the blob's address. */
+  readonly hash: string
+  readonly bytes: number
+  /** Set until the blob is known to be there: nobody sees the document before. What a crash leaves so is swept. */
+  readonly storingSince?: number
+  readonly createdAt: number
+}
+export type Upload = Kept & {
+  readonly status: UploadStatus
+  /** Why there is no text, or not all of it. */
+  readonly detail?: string
+  /** A short text; a longer one is a blob of its own. */
+  readonly text?: string
+  readonly textHash?: string
+  /** Length of the whole text that is kept, in UTF-16 code units. */
+  readonly textChars?: number
+  /** The file has more text than is kept. */
+  readonly textCut?: boolean
+  /** Set while a job is to parse it; a job that got lost is found by it. */
+  readonly parsingSince?: number
+  /** How often a job began to parse it: what ends the process each time is not tried for ever. */
+  readonly tries: number
+}
+export type Artifact = Kept & { readonly runId?: string }
+/** Says that somebody is about to remove a blob that nothing seems to refer to. See blobs.ts. */
+export type Removal = { readonly id: string; readonly orgId: string; readonly hash: string; readonly createdAt: number }
+
+export const Uploads = collection<Upload>({
+  name: 'uploads', scope: 'tenant', owner: 'userId',
+  index: [['orgId', 'hash'], ['orgId', 'textHash'], ['orgId', 'sessionId'], ['storingSince'], ['parsingSince']],
+})
+export const Artifacts = collection<Artifact>({
+  name: 'artifacts', scope: 'tenant', owner: 'userId',
+  index: [['orgId', 'hash'], ['orgId', 'sessionId', 'createdAt'], ['storingSince']],
+})
+export const Removals = collection<Removal>({ name: 'blob_removals', scope: 'tenant', index: [['orgId', 'hash'], ['createdAt']] })
+
+/** Why the files plugin looks across organisations. */
+export const sweepReason = 'the sweep finishes what a crash cut short, in every organisation'

@@ -1,0 +1,22 @@
+import { Type as t, type Static } from 'typebox'
+
+export const FilesConfig = t.Object({
+  receiving_max: t.Integer({ default: 16, minimum: 1, maximum: 1000, description: 'Uploads received at a time in this process; one user has at most a quarter of them.' }),
+  line_max: t.Integer({ default: 64, minimum: 0, maximum: 10_000, description: 'Uploads that wait for a place; more are answered 429.' }),
+  parse_ms: t.Integer({ default: 60_000, minimum: 100, maximum: 3_600_000, description: 'How long the text of one file may take, in milliseconds.' }),
+})
+export type FilesConfig = Static<typeof FilesConfig>
+
+/** How long an upload waits in line before it is answered 429. */
+export const lineMsMax = 30_000
+/** A file up to this size is parsed before its upload is answered. */
+export const parseAtOnceBytesMax = 1 << 20
+/** A text up to this length stands in its document; a longer one is a blob. */
+export const inlineTextCharsMax = 16_384
+/** How often a job may begin to parse a file. */
+export const parseTriesMax = 5
+export const attachWaitMs = 10_000
+export const attachPollMs = 100
+/** A step that has not been finished for so long was cut short by a crash. */
+export const staleMs = 10 * 60_000
+export const sweepCron = '*/5 * * * *'

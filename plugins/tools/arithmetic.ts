@@ -1,0 +1,95 @@
+// Arithmetic in decimals: jsep reads the expression, decimal.js reckons. Only what stands in the tables below exists, so that no expression reaches further.
+import { Decimal } from 'decimal.js'
+import jsep, { type CoreExpression, type Expression } from 'jsep'
+import { fault } from '#kernel'
+
+/** Digits that are reckoned with; whole numbers up to this length are exact. Exponents end where they would take long. */
+const precision = 60, exponentMax = 5000
+/** Digits that are shown of what is no whole number; the others absorb what rounding leaves. */
+const shown = 20
+const factorialMax = 1000
+/** Beyond this a turn cannot be told from the next one, and reducing it takes long. */
+const angleMax = 1e15
+
+const D = Decimal.clone({ precision, maxE: exponentMax, minE: -exponentMax, toExpNeg: -20, toExpPos: precision })
+const refuse = (why: string) => fault('INVALID_FIELD', { field: 'expression', why })
+
+const angle = (x: Decimal): Decimal => {
+  if (x.abs().gt(angleMax)) throw refuse('takes the sine, cosine or tangent of a number that is too large')
+  return x
+}
+function factorial(n: Decimal): Decimal {
+  if (!n.isInteger() || n.lt(0) || n.gt(factorialMax)) throw refuse(`takes the factorial of something else than a whole number from 0 to ${factorialMax}`)
+  let product = new D(1)
+  for (let i = 2; n.gte(i); i++) product = product.times(i)
+  return product
+}
+const round = (x: Decimal, digits: Decimal = new D(0)): Decimal => {
+  if (!digits.isInteger() || digits.abs().gt(precision)) throw refuse(`rounds to something else than 0 to ${precision} places`)
+  const places = digits.toNumber()
+  return places >= 0 ? x.toDecimalPlaces(places, D.ROUND_HALF_UP) : x.div(new D(10).pow(-places)).toDecimalPlaces(0, D.ROUND_HALF_UP).times(new D(10).pow(-places))
+}
+const sum = (...all: readonly Decimal[]): Decimal => all.reduce((total, x) => total.plus(x), new D(0))
+
+type Reckon = (...args: Decimal[]) => Decimal
+/** Name → how many arguments it takes, at least and at most, and what it does. */
+const functions: ReadonlyMap<string, readonly [min: number, max: number, reckon: Reckon]> = new Map<string, [number, number, Reckon]>([
+  ['abs', [1, 1, x => x!.abs()]], ['sqrt', [1, 1, x => x!.sqrt()]], ['cbrt', [1, 1, x => x!.cbrt()]], ['exp', [1, 1, x => x!.exp()]],
+  ['ln', [1, 1, x => x!.ln()]], ['log10', [1, 1, x => x!.log(10)]], ['log2', [1, 1, x => x!.log(2)]], ['log', [2, 2, (x, base) => x!.log(base!)]],
+  ['floor', [1, 1, x => x!.floor()]], ['ceil', [1, 1, x => x!.ceil()]], ['trunc', [1, 1, x => x!.trunc()]], ['round', [1, 2, round as Reckon]],
+  ['sin', [1, 1, x => angle(x!).sin()]], ['cos', [1, 1, x => angle(x!).cos()]], ['tan', [1, 1, x => angle(x!).tan()]], ['asin', [1, 1, x => x!.asin()]], ['acos', [1, 1, x => x!.acos()]], ['atan', [1, 1, x => x!.atan()]],
+  ['min', [1, 100, (...all) => D.min(...all)]], ['max', [1, 100, (...all) => D.max(...all)]], ['sum', [1, 100, sum]], ['mean', [1, 100, (...all) => sum(...all).div(all.length)]],
+  ['factorial', [1, 1, n => factorial(n!)]],
+  // What a pair of parentheses is read as; see `read`.
+  ['_', [1, 1, x => x!]],
+])
+export const functionNames: readonly string[] = [...functions.keys()].filter(name => name !== '_')
+const constants: ReadonlyMap<string, () => Decimal> = new Map([['pi', () => D.acos(-1)], ['e', () => D.exp(1)]])
+const operators: ReadonlyMap<string, (a: Decimal, b: Decimal) => Decimal> = new Map([
+  ['+', (a, b) => a.plus(b)], ['-', (a, b) => a.minus(b)], ['*', (a, b) => a.times(b)], ['/', (a, b) => a.div(b)], ['%', (a, b) => a.mod(b)], ['**', (a, b) => a.pow(b)],
+] as [string, (a: Decimal, b: Decimal) => Decimal][])
+const signs: ReadonlyMap<string, (x: Decimal) => Decimal> = new Map([['-', x => x.neg()], ['+', x => x]] as [string, (x: Decimal) => Decimal][])
+
+function known<V>(table: ReadonlyMap<string, V>, name: string): V {
+  const found = table.get(name)
+  if (found === undefined) throw refuse(`has "${name.slice(0, 40)}", which is not known here`)
+  return found
+}
+function call(name: string, args: readonly Expression[]): Decimal {
+  const [min, max, reckon] = known(functions, name)
+  if (args.length < min || args.length > max) throw refuse(`gives ${args.length} values to ${name}, which takes ${min === max ? min : `${min} to ${max}`}`)
+  return reckon(...args.map(value))
+}
+/** A sign binds less than a power, unless it stands in parentheses: -2^2 is -4, (-2)^2 is 4. */
+function power(base: CoreExpression, exponent: Expression): Decimal {
+  return base.type === 'UnaryExpression' ? known(signs, base.operator)(power(base.argument as CoreExpression, exponent)) : known(operators, '**')(value(base), value(exponent))
+}
+function value(expression: Expression): Decimal {
+  const node = expression as CoreExpression
+  switch (node.type) {
+    // By its digits: as a binary number it would have been rounded already.
+    case 'Literal': if (typeof node.value === 'number') return new D(node.raw); break
+    case 'Identifier': return known(constants, node.name)()
+    case 'UnaryExpression': return known(signs, node.operator)(value(node.argument))
+    case 'BinaryExpression': return node.operator === '**' ? power(node.left as CoreExpression, node.right) : known(operators, node.operator)(value(node.left), value(node.right))
+    case 'CallExpression': if (node.callee.type === 'Identifier') return call((node.callee as jsep.Identifier).name, node.arguments)
+  }
+  throw refuse('is not one sum of numbers, operators and known functions; numbers have no thousands separators, and products their *')
+}
+
+/** The parser drops parentheses, whose place a power must know: those around a part become a function that does nothing. */
+function read(expression: string): Expression {
+  const text = expression.replaceAll('×', '*').replaceAll('÷', '/').replaceAll('−', '-').replaceAll('^', '**').replace(/(?<=(?:^|[^\w)\s])\s*)\(/g, '_(')
+  try {
+    return jsep(text)
+  } catch (cause) {
+    throw fault('INVALID_FIELD', { field: 'expression', why: `cannot be read (${String((cause as { description?: string }).description ?? 'too deep').slice(0, 100)})` }, { cause })
+  }
+}
+
+/** Plain digits. INVALID_FIELD for what is not arithmetic, and for what has no finite result. */
+export function evaluate(expression: string): string {
+  const result = value(read(expression))
+  if (!result.isFinite()) throw refuse('has no finite result')
+  return result.isInteger() && result.e < precision ? result.toFixed() : result.toSignificantDigits(shown).toString()
+}

@@ -1,0 +1,23 @@
+// Faults that the simulation must find: each is one change of the source, made while a sweep loads it, and nowhere else.
+export type Planted = { readonly name: string; readonly file: string; readonly find: string; readonly replace: string; readonly scripts: readonly string[] }
+
+const planted = (name: string, file: string, find: string, replace: string, ...scripts: string[]): Planted => ({ name, file: `plugins/runs/${file}`, find, replace, scripts })
+
+export const faults: readonly Planted[] = [
+  planted('a driver does not announce itself', 'drive.ts', 'if (!state.terminal) journal.write(took(run.epoch))', '', 'tools', 'plain answer'),
+  planted('a driver of an older epoch goes on', 'drive.ts', 'if (state.epoch > run.epoch) return', '', 'queue of two slow answers'),
+  planted('an append expects nothing', 'journal.ts', '{ expect: applied }', '{}', 'plain answer'),
+  planted('a tool that may act once is repeated', 'steps/call.ts', "if (effectOf(tool) !== 'once') return settle", 'if (tool) return settle', 'tools'),
+  planted('a tool acts before its intent is on disk', 'steps/call.ts', "if (effectOf(tool) !== 'none') await calling.secure()", '', 'tools'),
+  planted('what was shown is taken back in silence', 'steps/think.ts', "journal.write(event('superseded',", "void (event('superseded',", 'plain answer', 'long answer without prefill'),
+  planted('readers are told that less stays than does', 'steps/think.ts', "keep: recovery.keep, reason", "keep: 0, reason", 'plain answer'),
+  planted('a continuation repeats the last words', 'recover.ts', 'if (kept.endsWith(begun.slice(0, size))) return begun.slice(size)', '', 'long answer without prefill'),
+  planted('the end is charged before it is decided', 'steps/settle.ts', 'journal.write(ending(decided), event(', 'journal.write(event(', 'plain answer', 'cancel in mid-stream'),
+  planted('a run is closed before its terminal event', 'steps/settle.ts', 'const first = await charge(billing, run, credits)', "const first = await charge(billing, run, credits); await own.update(Runs, run.id, { set: { phase: 'closed', status: 'done' } })", 'plain answer'),
+  planted('the next in the queue is forgotten when its predecessor dies', 'steps/turns.ts', 'return session?.active\n', 'return undefined\n', 'queue of three in one session'),
+  planted('a run joins a queue that has changed', 'steps/place.ts', 'rev: session.rev, deleting', 'deleting', 'queue of three in one session', 'queue paused by a failure'),
+  planted('a run waits for an answer that has come', 'drive.ts', 'replies: number, cancelAsked', 'cancelAsked', 'question to the user'),
+  planted('a question takes two answers', 'runs.ts', 'replies: asked.asked.number, cancelAsked', 'cancelAsked', 'question to the user'),
+  planted('a cancelled run goes to sleep', 'drive.ts', ', cancelAsked: { exists: false } } }))', ' } }))', 'cancel of a waiting run'),
+  planted('credits that were set aside beyond the first hold stay there', 'steps/reserve.ts', "if (!isHeld) await billing.hold(run.orgId, { of, amount: 0 })", "if (!isHeld) continue; await billing.hold(run.orgId, { of, amount: 0 })", 'cancel of a run that outgrew its hold'),
+]

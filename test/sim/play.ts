@@ -1,0 +1,103 @@
+// Plays one script in one world and says what does not hold afterwards.
+import { createLedgerCheck, verifyRun } from '../../plugins/runs/verify.ts'
+import { emptyState, foldOne } from '../../plugins/runs/state.ts'
+import type { LoggedEvent } from '#ports/eventlog.ts'
+import { seeded, type Choose } from '../kit/sim.ts'
+import { actorOn, type Script } from './scripts.ts'
+import { caller, createStage, type Stage } from './stage.ts'
+
+export type Played = { readonly bad: string[]; readonly trace: readonly string[]; readonly steps: number }
+
+/** What a reader shows who folds by step, attempt and keep, as a client would. */
+export function textOf(log: readonly LoggedEvent[]): string {
+  const texts: string[] = []
+  for (const { type, data } of log) {
+    const { step, text, keep } = data as { step: number; text: string; keep: number }
+    if (type === 'token') texts[step] = (texts[step] ?? '') + text
+    if (type === 'superseded') texts[step] = (texts[step] ?? '').slice(0, keep)
+  }
+  return texts.join('')
+}
+
+async function judge(stage: Stage, script: Script, actor: ReturnType<typeof actorOn>): Promise<string[]> {
+  const bad = [...actor.broken, ...stage.logged], entries = await stage.ledger(), runs = await stage.runs(), check = createLedgerCheck()
+  entries.forEach(check.feed)
+  bad.push(...check.bad)
+  if (check.sums().held !== 0) bad.push(`${check.sums().held} credits are still held`)
+  if (runs.length !== actor.starts.length) bad.push(`${actor.starts.length} runs were started, there are ${runs.length}`)
+  for (const { phase, id } of runs) if (phase !== 'closed') bad.push(`run ${id} never closed`)
+  for (const session of await stage.sessions()) if (session.queued > 0 || session.queue.length > 0) bad.push(`session ${session.id} has a queue of ${session.queue.length}, said to be ${session.queued}`)
+  let sends = 0, pays = 0
+  for (const [i, { run_id: id }] of actor.starts.entries()) {
+    const log = await stage.log(id), expected = script.runs[i]!, last = log.at(-1)
+    bad.push(...verifyRun(id, log, entries.filter(({ key }) => key.includes(id))).map(one => `run ${i}: ${one}`))
+    const ended = last?.type === 'error' ? 'error' : String((last?.data as { status?: string } | undefined)?.status)
+    if (expected.ends !== 'any' && ended !== expected.ends) bad.push(`run ${i} ended as ${ended}, not as ${expected.ends}: ${JSON.stringify(last?.data)}`)
+    if (expected.text !== undefined && textOf(log) !== expected.text) bad.push(`run ${i} says ${JSON.stringify(textOf(log))}`)
+    const { terminal, steps } = log.reduce(foldOne, emptyState()), run = runs.find(one => one.id === id)
+    if (run && terminal && run.status !== (terminal.type === 'error' ? 'failed' : terminal.status)) bad.push(`run ${i} stands as ${run.status}, its log ends with ${terminal.type}`)
+    for (const { call, outcome, begun } of steps.flatMap(step => step.calls)) {
+      if (call.name === 'send' && begun) sends++
+      if (call.name === 'pay' && outcome?.status === 'ok') pays++
+      // What the model was told was done, was done; what it was told is unknown was not done twice.
+      if (call.name === 'send' && outcome?.status === 'ok' && stage.effects.once.length === 0) bad.push(`run ${i}: a call was told as done that never was`)
+    }
+  }
+  const wanted = { sends: script.runs.reduce((sum, run) => sum + (run.sends ?? 0), 0), pays: script.runs.reduce((sum, run) => sum + (run.pays ?? 0), 0) }
+  if (stage.effects.once.length > wanted.sends || new Set(stage.effects.once).size !== stage.effects.once.length) bad.push(`what may happen once happened ${stage.effects.once.length} times`)
+  if (new Set(stage.effects.keyed).size > Math.max(wanted.pays, pays)) bad.push(`${new Set(stage.effects.keyed).size} different payments were made`)
+  if (script.runs.every(run => run.ends === 'done') && (sends !== wanted.sends || pays !== wanted.pays)) bad.push(`${sends} sends and ${pays} payments stand in the log`)
+  return bad
+}
+
+type Playing = { readonly choose: Choose; readonly seed?: number; readonly loses?: boolean }
+const optionsOf = ({ behave, supports, credits }: Script) => ({ behave, ...(supports ? { supports } : {}), ...(credits === undefined ? {} : { credits }) })
+
+export async function play(script: Script, { choose, seed = 1, loses = false }: Playing): Promise<Played & { readonly stage: Stage }> {
+  const stage = await createStage({ choose, seed, loses, ...optionsOf(script) })
+  let bad: string[] = []
+  const ended = await stage.act(async process => {
+    const actor = actorOn(stage, process)
+    await script.play(actor)
+    await stage.closed(process)
+    bad = await judge(stage, script, actor)
+    // A session may be left with a run that has ended, by an admission that came back from the dead: it must not be busy to whoever comes next.
+    for (const { id, active } of await stage.sessions()) if (active) await stage.ask(process, ({ sessions }) => sessions.remove(caller, id)).catch(() => bad.push(`session ${id} stays busy`))
+  })
+  if (ended !== undefined) bad = [ended]
+  return { bad, stage, trace: stage.world.trace, steps: stage.world.steps() }
+}
+
+/** Everything dies after a run's terminal event, which the log then lacks: whoever starts on what is left must come to the same end, and charge nothing again. */
+export async function coldStart(script: Script, withheld: number): Promise<string[]> {
+  const calm = faultsAt(new Map()), { stage: before, bad } = await play(script, { choose: calm })
+  const runs = await before.runs(), ledger = await before.ledger(), logs = new Map<string, LoggedEvent[]>()
+  for (const run of runs) logs.set(run.id, await before.reopen(run, withheld))
+  const stage = await createStage({ choose: calm, disk: before.disk, ...optionsOf(script) })
+  const ended = await stage.act(process => stage.closed(process))
+  if (ended !== undefined) return [...bad, ended]
+  for (const [i, { id }] of runs.entries()) {
+    const first = logs.get(id)!, second = (await stage.log(id)).filter(({ type }) => type !== 'took@1'), told = ({ type, data }: LoggedEvent) => `${type} ${JSON.stringify(data)}`
+    if (JSON.stringify(second.map(told)) !== JSON.stringify(first.filter(({ type }) => type !== 'took@1').map(told))) bad.push(`run ${i} ends otherwise: ${told(second.at(-1)!)}, it was ${told(first.at(-1)!)}`)
+  }
+  if (JSON.stringify(await stage.ledger()) !== JSON.stringify(ledger)) bad.push('the ledger moved')
+  return bad
+}
+
+/** Always the first of what may go on, or (with a seed) any; faults at the given moments. */
+export function faultsAt(faults: ReadonlyMap<number, number>, order?: number): Choose {
+  const random = order === undefined ? undefined : seeded(order)
+  let moment = 0
+  return (kind, options) => (kind === 'fault' ? (faults.get(moment++) ?? 0) : random && kind !== 'survive' ? Math.floor(random() * options) : kind === 'survive' ? Math.floor(options / 2) : 0)
+}
+/** Everything by chance; a fault at about one moment in `every`, at most `most` of them. */
+export function byChance(seed: number, every = 40, most = 4): Choose {
+  const random = seeded(seed)
+  let left = most
+  return (kind, options) => {
+    if (kind !== 'fault') return Math.floor(random() * options)
+    if (left === 0 || random() * every >= 1) return 0
+    left--
+    return 1 + Math.floor(random() * (options - 1))
+  }
+}

@@ -1,0 +1,161 @@
+// What happens in a simulated world: what the model says, what the clients do, and what must have come of it.
+import { hasCode, isFault } from '#contracts/faults.ts'
+import type { LoggedEvent } from '#ports/eventlog.ts'
+import type { Process } from '../kit/sim.ts'
+import type { Behaviour } from './model.ts'
+import { caller, type Stage, type StageOptions } from './stage.ts'
+
+type Started = { readonly run_id: string; readonly session_id: string }
+export type Actor = ReturnType<typeof actorOn>
+export type Script = {
+  readonly name: string
+  readonly behave: Behaviour
+  readonly supports?: StageOptions['supports']
+  readonly credits?: number
+  play(actor: Actor): Promise<void>
+  /** Of each run, in the order of their starts: the text that its readers end up with, and how it ends. */
+  readonly runs: readonly { readonly text?: string; readonly ends: 'done' | 'cancelled' | 'error' | 'any'; /** Calls of the tools in the world, at the most and where nothing went wrong. */ readonly sends?: number; readonly pays?: number }[]
+}
+
+/** One client: it starts runs, reads them with its cursor, answers and cancels. What it saw is kept, to be compared. */
+export function actorOn(stage: Stage, client: Process) {
+  const starts: Started[] = [], seen = new Map<string, LoggedEvent[]>(), broken: string[] = []
+  const look = async (runId: string): Promise<readonly LoggedEvent[]> => {
+    const shown = (await stage.visible(runId)).filter(({ hidden }) => !hidden), before = seen.get(runId) ?? []
+    if (before.some((event, i) => JSON.stringify(event) !== JSON.stringify(shown[i]))) broken.push(`run ${runId}: what was read before is not what is read now`)
+    seen.set(runId, shown)
+    return shown
+  }
+  return {
+    starts, seen, broken,
+    async start(message: string, more: { session_id?: string; plan?: boolean } = {}): Promise<Started> {
+      const key = `key-${starts.length}`
+      const request = { message, app_name: 'main', kb_enhance: false, plan: false, reasoning: false, client_tz: 'UTC', ...more, idempotency_key: key }
+      const started = await stage.ask(client, ({ runs }) => runs.start(caller, request, undefined))
+      starts.push(started)
+      return started
+    },
+    look,
+    /** Reads until the event comes, or the run has ended. */
+    async until(runId: string, types: readonly string[]): Promise<LoggedEvent> {
+      for (;;) {
+        const shown = await look(runId), found = shown.find(({ type }) => types.includes(type)) ?? shown.find(({ type }) => type === 'done' || type === 'error')
+        if (found) return found
+        await client.clock.sleep(15)
+      }
+    },
+    respond: (runId: string, questionId: string, answer: string) => stage.ask(client, ({ runs }) => runs.respond(caller, runId, { question_id: questionId, answer })).then(() => 'taken', (error: unknown) => {
+      if (isFault(error) && error.status === 409) return 'closed'
+      throw error
+    }),
+    cancel: (runId: string) => stage.ask(client, ({ runs }) => runs.cancel(caller, runId)),
+    resumeQueue: (sessionId: string) => stage.ask(client, ({ runs }) => runs.resumeQueue(caller, sessionId).catch((error: unknown) => {
+      if (!hasCode(error, 'SESSION_BUSY')) throw error
+    })),
+    drain: () => stage.drain(client),
+    sleep: (ms: number) => client.clock.sleep(ms),
+  }
+}
+
+const long = Array.from({ length: 60 }, (_, n) => `sentence ${n} `).join('')
+const ends = ['done', 'error'] as const
+
+const plain: Script = { name: 'plain answer', behave: () => ({ text: 'The quick brown fox jumps over the lazy dog, and then it runs away again.' }), runs: [{ text: 'The quick brown fox jumps over the lazy dog, and then it runs away again.', ends: 'done' }],
+  async play(actor) { await actor.until((await actor.start('hello')).run_id, ends) } }
+
+const unaided: Script = { ...plain, name: 'long answer without prefill', supports: { prefill: false }, behave: () => ({ text: long }), runs: [{ text: long, ends: 'done' }] }
+
+const broken: Script = { ...plain, name: 'provider breaks off twice', behave: (_, asked) => ({ text: long, ...(asked <= 2 ? { breaksAt: asked * 3 } : {}) }), runs: [{ text: long, ends: 'done' }] }
+
+const tools: Script = { ...plain, name: 'tools', runs: [{ text: 'I will see.All is sent.', ends: 'done', sends: 1, pays: 1 }],
+  // Interrupted after some of its calls, a model asks for the others when it sees the results.
+  behave: ({ results }) => (results.length === 3 ? { text: 'All is sent.' } : { text: results.length === 0 ? 'I will see.' : '', calls: ([['look', 'x'], ['pay', 'y'], ['send', 'z']] as const).slice(results.length) }) }
+
+const question: Script = { name: 'question to the user', runs: [{ text: 'Thank you.', ends: 'done', sends: 1 }],
+  behave: ({ results }) => (results.length === 0 ? { calls: [['ask', 'Shall I?']] } : results.length === 1 ? { calls: [['send', 'it']] } : { text: 'Thank you.' }),
+  async play(actor) {
+    const { run_id: runId } = await actor.start('ask me'), asked = await actor.until(runId, ['user_choice'])
+    if (asked.type !== 'user_choice') return
+    const id = (asked.data as { question_id: string }).question_id
+    const [first, second] = await Promise.all([actor.respond(runId, id, 'a'), actor.respond(runId, id, 'b')])
+    if (first === 'taken' && second === 'taken') actor.broken.push('two answers were taken for one question')
+    await actor.until(runId, ends)
+    const answers = (await actor.look(runId)).filter(({ type }) => type === 'choice_answer')
+    if (answers.length !== 1) actor.broken.push(`${answers.length} answers stand in the log`)
+  } }
+
+const cancelled: Script = { name: 'cancel in mid-stream', behave: () => ({ text: long }), runs: [{ ends: 'any' }],
+  async play(actor) {
+    const { run_id: runId } = await actor.start('write on')
+    await actor.until(runId, ['token'])
+    await actor.cancel(runId)
+    await actor.until(runId, ends)
+  } }
+
+const cancelledWaiting: Script = { ...question, name: 'cancel of a waiting run', runs: [{ ends: 'cancelled' }],
+  async play(actor) {
+    const { run_id: runId } = await actor.start('ask me')
+    await actor.until(runId, ['user_choice'])
+    await actor.cancel(runId)
+    await actor.until(runId, ends)
+  } }
+
+const queue: Script = { name: 'queue of three in one session', behave: ({ said }) => ({ text: `You said ${said}.` }), runs: ['one', 'two', 'three'].map(said => ({ text: `You said ${said}.`, ends: 'done' as const })),
+  async play(actor) {
+    const { run_id: first, session_id } = await actor.start('one'), { run_id: second } = await actor.start('two', { session_id }), { run_id: third } = await actor.start('three', { session_id })
+    for (const runId of [first, second, third]) await actor.until(runId, ends)
+  } }
+
+const slow: Script = { name: 'queue of two slow answers', behave: ({ said }) => ({ text: `${said} ${long.slice(0, 300)}`, pauseMs: 200 }), runs: ['one', 'two'].map(said => ({ text: `${said} ${long.slice(0, 300)}`, ends: 'done' as const })),
+  async play(actor) {
+    const { run_id: first, session_id } = await actor.start('one'), { run_id: second } = await actor.start('two', { session_id })
+    for (const runId of [first, second]) await actor.until(runId, ends)
+  } }
+
+const paused: Script = { name: 'queue paused by a failure', runs: [{ ends: 'error' }, { text: 'Fine.', ends: 'done' }, { ends: 'any' }],
+  behave: ({ said }) => (said === 'fail' ? { text: 'no', breaksAt: 0 } : { text: 'Fine.' }),
+  async play(actor) {
+    const { run_id: first, session_id } = await actor.start('fail'), { run_id: second } = await actor.start('second', { session_id }), { run_id: third } = await actor.start('third', { session_id })
+    await actor.until(first, ends)
+    await actor.cancel(third)
+    await actor.until(third, ends)
+    // The pause comes a moment after the error: until it has come there is nothing to resume.
+    for (let n = 0; n < 100 && !(await actor.look(second)).some(({ type }) => type === 'done'); n++) {
+      await actor.resumeQueue(session_id)
+      await actor.sleep(50)
+    }
+    await actor.until(second, ends)
+  } }
+
+const outgrown: Script = { ...plain, name: 'hold outgrown', runs: [{ text: 'Done.', ends: 'done', pays: 3 }],
+  behave: ({ results }) => (results.length < 3 ? { calls: [['pay', `${results.length}`]] } : { text: 'Done.' }) }
+
+const bankrupt: Script = { ...outgrown, name: 'hold outgrown and nothing left', credits: 1, runs: [{ ends: 'error' }] }
+
+const outgrownCancelled: Script = { ...outgrown, name: 'cancel of a run that outgrew its hold', runs: [{ ends: 'any', pays: 3 }],
+  async play(actor) {
+    const { run_id: runId } = await actor.start('pay and pay')
+    await actor.until(runId, ['tool_result'])
+    await actor.cancel(runId)
+    await actor.until(runId, ends)
+  } }
+
+const plan: Script = { name: 'plan mode', runs: [{ text: 'The answer.', ends: 'done', sends: 1 }],
+  behave({ said, results, system }) {
+    if (system.includes('Write a numbered plan')) return { text: said.includes('failed') ? '1. Another way' : '1. Look around\n2. Impossible' }
+    if (said.includes('Impossible') && said.includes('Carry out step 2')) return { calls: [['report_failure', 'It cannot be done.']] }
+    if (said.includes('Carry out step 1')) return results.length === 0 ? { calls: [['send', 'a']] } : { text: 'Looked.' }
+    if (said.includes('Carry out')) return { text: 'Went another way.' }
+    return { text: 'The answer.' }
+  },
+  async play(actor) { await actor.until((await actor.start('do it', { plan: true })).run_id, ends) } }
+
+const drained: Script = { ...tools, name: 'hand-over at a drain',
+  async play(actor) {
+    const { run_id: runId } = await actor.start('go')
+    await actor.until(runId, ['token'])
+    await actor.drain()
+    await actor.until(runId, ends)
+  } }
+
+export const scripts: readonly Script[] = [plain, unaided, broken, tools, question, cancelled, cancelledWaiting, queue, slow, paused, outgrown, bankrupt, outgrownCancelled, plan, drained]

@@ -1,0 +1,45 @@
+// npm run simulate -- --seeds N --from S --pairs N: one fault at every moment in three orders, worlds by chance, pairs of faults. Ends with the counts; exit code 1 when anything failed.
+import { availableParallelism } from 'node:os'
+import { parseArgs } from 'node:util'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { bySeed, pairs, singles, told, worlds, type Count, type Failure } from './sweep.ts'
+
+type Share = { readonly seeds: number; readonly from: number; readonly pairs: number; readonly worker: number; readonly workers: number }
+type Report = { readonly name: string; readonly schedules: number; readonly moves: number; readonly ms: number; readonly failures: readonly string[] }
+/** So many failures of a kind are printed; all are counted. */
+const printedMax = 5
+
+async function gather(name: string, failures: (count: Count) => AsyncIterable<Failure>): Promise<Report> {
+  const count: Count = { schedules: 0, moves: 0 }, found: string[] = [], started = performance.now()
+  for await (const failure of failures(count)) found.push(told(failure))
+  return { name, ...count, ms: performance.now() - started, failures: found }
+}
+
+async function work({ seeds, from, pairs: wanted, worker, workers }: Share): Promise<Report[]> {
+  const mine = <T>(list: readonly T[]) => list.filter((_, i) => i % workers === worker), calm = worlds([undefined])
+  return [
+    await gather('one fault', async function* (count) { for (const world of mine(worlds([undefined, 1, 2]))) yield* singles(world, count) }),
+    await gather('seeds', async function* (count) {
+      for (let seed = from + worker; seed < from + seeds; seed += workers) {
+        const failure = await bySeed(seed, count)
+        if (failure) yield failure
+      }
+    }),
+    await gather('two faults', async function* (count) { for (const world of mine(calm)) yield* pairs(world, count, { most: Math.ceil(wanted / calm.length), from }) }),
+  ]
+}
+
+if (isMainThread) {
+  const { values } = parseArgs({ options: { seeds: { type: 'string', default: '20000' }, from: { type: 'string', default: '1' }, pairs: { type: 'string', default: '10000' } } })
+  const workers = Math.min(8, availableParallelism()), [seeds, from, wanted] = [values.seeds, values.from, values.pairs].map(Number) as [number, number, number]
+  const shares = await Promise.all(Array.from({ length: workers }, (_, worker) => new Promise<Report[]>((resolve, reject) => {
+    const share: Share = { seeds, from, pairs: wanted, worker, workers }
+    new Worker(new URL(import.meta.url), { workerData: share }).on('message', resolve).on('error', reject)
+  })))
+  for (const [at, { name }] of shares[0]!.entries()) {
+    const parts = shares.map(share => share[at]!), sum = (of: (part: Report) => number) => parts.reduce((total, part) => total + of(part), 0), failures = parts.flatMap(part => part.failures)
+    process.stdout.write(`${name}: ${sum(part => part.schedules)} schedules, ${sum(part => part.moves)} moves, ${failures.length} failed, ${(Math.max(...parts.map(({ ms }) => ms)) / 1000).toFixed(1)} s on ${workers} threads\n`)
+    for (const failure of failures.slice(0, printedMax)) process.stdout.write(`${failure}\n`)
+    if (failures.length > 0) process.exitCode = 1
+  }
+} else parentPort!.postMessage(await work(workerData as Share))

@@ -1,0 +1,199 @@
+// The real run plugin in simulated processes: the kernel's own instance of it, on in-memory ports that all processes share.
+import { ledgerOn } from '#adapters/billing/ledger.ts'
+import { memoryEventlog } from '#adapters/eventlog/memory.ts'
+import { memoryStorage } from '#adapters/storage/memory.ts'
+import type { Caller } from '#contracts/contract.ts'
+import { hasCode } from '#contracts/faults.ts'
+import { Host } from '#kernel'
+import type { Ledger } from '#ports/billing.ts'
+import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
+import type { StorageEngine } from '#ports/storage.ts'
+import type { Token } from '#ports/token.ts'
+import { createInstance, type Instance } from '../../kernel/instance.ts'
+import { readConfig } from '../../kernel/settings.ts'
+import { faceOf } from '../../kernel/tenancy.ts'
+import { builtIn } from '../../plugins/runs/agents.ts'
+import { Agents, Tools } from '../../plugins/runs/api.ts'
+import { Runs, Sessions, type Run } from '../../plugins/runs/collections.ts'
+import { ToolInvocations } from '../../plugins/runs/audit.ts'
+import runsPlugin from '../../plugins/runs/plugin.ts'
+import type { RunService } from '../../plugins/runs/runs.ts'
+import type { SessionService } from '../../plugins/runs/sessions.ts'
+import { createWorld, gone, seenBy, type Choose, type Process } from '../kit/sim.ts'
+import { simModel, type Behaviour } from './model.ts'
+import { simTools, type Effects } from './tools.ts'
+
+export const leaseMs = 600, sweepMs = 100
+const config = readConfig(runsPlugin, { RUNS_LEASE_MS: String(leaseMs), RUNS_SWEEP_MS: String(sweepMs), RUNS_QUESTION_MS: '36000000', RUNS_STALL_MS: '100000', RUNS_TRIES_MAX: '3', RUNS_TAKES_MAX: '40' })
+const metrics = { registerMetric() {}, removeSingleMetric() {} }
+
+export const caller: Caller = { userId: '00000000-0000-7000-8000-0000000000aa', orgId: '00000000-0000-7000-8000-0000000000bb', role: 'owner' }
+export type Services = { readonly runs: RunService; readonly sessions: SessionService; readonly durable: () => Promise<void> }
+
+const writes = { storage: ['insert', 'insertMany', 'update', 'updateMany', 'remove', 'removeMany'], eventlog: ['append', 'trim', 'remove'] } as const
+const reads = { storage: ['get', 'find', 'count'], eventlog: ['read', 'bounds'] } as const
+type Write = { readonly port: 'storage' | 'eventlog'; readonly method: string; readonly args: readonly unknown[] }
+
+/** What is on disk, and what was applied but not synced: the machine that dies loses a part of the latter, the last first. */
+export async function createDisk() {
+  let written: Write[] = [], safe = 0, engines = await blank(), heads = new Map<string, number>()
+  async function blank(): Promise<{ storage: StorageEngine; eventlog: EventlogEngine }> {
+    const storage = memoryStorage({} as never)
+    for (const one of [Runs, Sessions, ToolInvocations]) await storage.define(one as never)
+    await ledgerOn(storage, {} as never)
+    return { storage, eventlog: memoryEventlog() }
+  }
+  const act = ({ port, method, args }: Write) => (engines[port] as unknown as Record<string, (...args: unknown[]) => unknown>)[method]!(...args)
+  return {
+    engines: () => engines,
+    async write(one: Write): Promise<unknown> {
+      const done = await act(one)
+      written.push(one)
+      return done
+    },
+    async sync(): Promise<void> {
+      safe = written.length
+      heads = new Map()
+      for (const stream of new Set(written.filter(({ port }) => port === 'eventlog').map(({ args }) => args[0] as string))) heads.set(stream, (await engines.eventlog.bounds(stream)).last)
+    },
+    /** How far the stream is on disk. */
+    head: (stream: string) => heads.get(stream) ?? 0,
+    unsafe: () => written.length - safe,
+    /** The machine died: `kept` of the writes that were not synced made it. */
+    async lose(kept: number): Promise<void> {
+      written = written.slice(0, safe + kept)
+      engines = await blank()
+      for (const one of written) await act(one)
+    },
+  }
+}
+
+export type StageOptions = { readonly choose: Choose; readonly behave: Behaviour; readonly seed?: number; /** One machine whose unsynced writes are lost when it dies, instead of two whose writes stand. */ readonly loses?: boolean; readonly supports?: Parameters<typeof simModel>[0]['supports']; readonly credits?: number; /** What an earlier world left. */ readonly disk?: Awaited<ReturnType<typeof createDisk>> }
+export type Stage = Awaited<ReturnType<typeof createStage>>
+
+export async function createStage({ choose, behave, seed = 1, loses = false, supports, credits = 1000, disk: given }: StageOptions) {
+  const world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed }), disk = given ?? (await createDisk())
+  const effects: Effects = { once: [], keyed: [], none: 0 }, living = new Map<Process, Services>(), instances = new Map<Process, Instance>(), logged: string[] = []
+
+  const face = <T extends object>(process: Process, port: 'storage' | 'eventlog'): T => {
+    const live = new Proxy({}, { get: (_, name) => (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], ownKeys: () => Reflect.ownKeys(disk.engines()[port]), getOwnPropertyDescriptor: (_, name) => ({ value: (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], configurable: true, enumerable: true }) })
+    const all = [...writes[port], ...reads[port]] as never[]
+    const seen = seenBy(world, process, port, live as never, all, (method, args, act) => ((writes[port] as readonly string[]).includes(method) ? disk.write({ port, method, args }) : act()))
+    return { ...(seen as object), exclusive: loses, ping: async () => {}, close: async () => {}, epoch: () => 0, durable: () => world.call(process, `${port}.durable`, () => disk.sync()) } as T
+  }
+
+  async function main(process: Process): Promise<void> {
+    const storage = face<StorageEngine>(process, 'storage'), eventlog = face<EventlogEngine>(process, 'eventlog')
+    const log = (level: string, event: string, fields?: object) => {
+      if (level === 'error') logged.push(`${event} ${String((fields as { error?: Error } | undefined)?.error?.stack ?? '')}`)
+    }
+    const billing: Ledger = await ledgerOn({ ...storage, define: async () => {} }, process.clock)
+    const tools = simTools(world, process, effects)
+    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, [Host.id]: { processId: process.name, metrics } }
+    const given = (token: Token) => token.id === Agents.id ? () => builtIn : token.id === Tools.id ? () => tools : token.kind === 'port' ? (token.id in ports ? faceOf(token.id, ports[token.id], runsPlugin) : undefined) : token.kind === 'point' ? () => [] : { removeOfSession: async () => {} }
+    const instance = await createInstance({ plugin: runsPlugin, generation: 1, config, rates: {}, log: log as never, clock: process.clock, given })
+    instances.set(process, instance)
+    living.set(process, { runs: instance.service('runs') as RunService, sessions: instance.service('sessions') as SessionService, durable: () => storage.durable() })
+  }
+  const boot = () => world.spawn('p', main)
+  world.hooks.died = process => {
+    living.delete(process)
+    instances.delete(process)
+    if (stopped || process.steady) return
+    if (!loses) return void boot()
+    // What this machine had not synced is gone; then it comes back.
+    const kept = choose('survive', disk.unsafe() + 1)
+    world.spawn('disk', async () => {
+      await disk.lose(kept)
+      if (!stopped) boot()
+    }, true)
+  }
+  let stopped = false
+  boot()
+  if (!loses) boot()
+
+  const { storage } = disk.engines(), bank = world.spawn('bank', async () => {}, true)
+  if (!given) {
+  const ledger = await ledgerOn({ ...storage, define: async () => {}, insertMany: async (...args) => (await disk.write({ port: 'storage', method: 'insertMany', args })) as { inserted: number } }, bank.clock)
+  await ledger.credit(caller.orgId, { key: 'gift', amount: credits, reason: 'simulation' })
+  await disk.sync()
+  }
+
+  return {
+    world, disk, effects, logged,
+    /** Lets a client act until it is done; what went wrong with the world itself, if anything did. */
+    async act(client: (process: Process) => Promise<void>): Promise<string | undefined> {
+      let over = false
+      world.spawn('client', async process => {
+        await client(process)
+        over = stopped = true
+        for (const one of world.processes) if (one.alive) world.kill(one)
+      }, true)
+      // The disk syncs by itself, as a group commit does.
+      if (loses) world.spawn('syncer', async process => {
+        while (!over) {
+          await process.clock.sleep(7)
+          await world.call(process, 'sync', () => disk.sync())
+        }
+      }, true)
+      const ended = await world.run(() => over)
+      if (world.broken()) return `the world broke: ${String((world.broken() as Error).stack ?? world.broken())}`
+      return ended && over ? undefined : 'it never came to an end'
+    },
+    /** Waits until every run is closed, which comes a moment after its terminal event. */
+    async closed(client: Process): Promise<void> {
+      while ((await disk.engines().storage.find(Runs, { limit: 1000 })).items.some(({ phase }) => phase !== 'closed')) await client.clock.sleep(50)
+    },
+    /** Takes the last records from a run's log and lets it stand as driven; the whole log that it had. */
+    async reopen({ id, sessionId }: Run, withheld: number): Promise<LoggedEvent[]> {
+      const { storage, eventlog } = disk.engines(), stream = `${caller.orgId}/run:${id}`, log = await eventlog.read(stream, { limit: 5000 })
+      await eventlog.remove(stream)
+      await eventlog.append(stream, log.slice(0, log.length - withheld).map(({ type, data, hidden }) => ({ type, data, ...(hidden ? { hidden } : {}) })))
+      await storage.update(Runs, id, { set: { phase: 'placed', status: 'running', due: 0 } })
+      await storage.update(Sessions, sessionId, { set: { active: id } })
+      return log
+    },
+    /** Asks one of the living processes, as a client does: a process that dies in between, or does not answer in time, is no answer. */
+    async ask<T>(client: Process, act: (services: Services) => Promise<T>): Promise<T> {
+      for (;;) {
+        const processes = [...living.keys()]
+        if (processes.length > 0) {
+          const process = processes[choose('pick', processes.length)]!, services = living.get(process)!
+          const answer = act(services).then(async value => {
+            await services.durable()
+            return { value }
+          })
+          const late = client.clock.sleep(leaseMs).then(() => undefined)
+          const got = await Promise.race([answer, process.died, late]).catch((error: unknown) => {
+            if (error === gone || hasCode(error, 'STOPPING')) return undefined
+            throw error
+          })
+          answer.catch(() => undefined)
+          if (got) return got.value
+        }
+        await client.clock.sleep(20)
+      }
+    },
+    /** Stops a process in good order, and starts another. */
+    async drain(client: Process): Promise<void> {
+      const [process, instance] = [...instances][choose('pick', instances.size)] ?? []
+      if (!process || !instance) return
+      living.delete(process)
+      await Promise.race([instance.retire(100), process.died.catch(() => undefined), client.clock.sleep(leaseMs * 6)])
+      if (process.alive) {
+        instances.delete(process)
+        process.alive = false
+        if (!stopped) boot()
+      }
+    },
+    runs: async () => (await disk.engines().storage.find(Runs, { limit: 1000 })).items,
+    sessions: async () => (await disk.engines().storage.find(Sessions, { limit: 1000 })).items,
+    log: (runId: string) => disk.engines().eventlog.read(`${caller.orgId}/run:${runId}`, { limit: 5000 }),
+    /** How much of a stream a client may see. */
+    visible: async (runId: string) => {
+      const all = await disk.engines().eventlog.read(`${caller.orgId}/run:${runId}`, { limit: 5000 })
+      return loses ? all.filter(({ seq }) => seq <= disk.head(`${caller.orgId}/run:${runId}`)) : all
+    },
+    ledger: async () => (await ledgerOn(disk.engines().storage, {} as never)).entries(caller.orgId, { limit: 1000 }),
+  }
+}

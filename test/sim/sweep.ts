@@ -1,0 +1,55 @@
+// One fault at every moment of every script, and every pair of them; seeds beyond.
+import { byChance, faultsAt, play } from './play.ts'
+import { scripts, type Script } from './scripts.ts'
+
+export type Failure = { readonly script: string; readonly loses: boolean; readonly order: number | undefined; /** moment → kind */ readonly faults: readonly (readonly [number, number])[]; readonly seed?: number; readonly bad: readonly string[]; readonly at: readonly string[] }
+export type Count = { schedules: number; moves: number }
+
+type World = { readonly script: Script; readonly loses: boolean; readonly order: number | undefined }
+const faulty = (trace: readonly string[]) => trace.filter(line => / (?:CRASH|STALL)$/.test(line))
+
+/** The worlds of these scripts: two drivers that may stall, or one machine that loses what it had not synced. */
+export const worlds = (orders: readonly (number | undefined)[], only?: readonly string[]): World[] =>
+  scripts.filter(({ name }) => !only || only.includes(name)).flatMap(script => [false, true].flatMap(loses => orders.map(order => ({ script, loses, order }))))
+
+async function run({ script, loses, order }: World, faults: readonly (readonly [number, number])[], count: Count): Promise<{ failure: Failure | undefined; moments: number }> {
+  const { bad, trace, steps } = await play(script, { choose: faultsAt(new Map(faults), order), loses })
+  count.schedules++
+  count.moves += steps
+  return { moments: trace.length, failure: bad.length === 0 ? undefined : { script: script.name, loses, order, faults, bad, at: faulty(trace) } }
+}
+
+/** A crash and a stall at each moment of the calm world. */
+export async function* singles(world: World, count: Count): AsyncGenerator<Failure> {
+  const calm = await run(world, [], count)
+  if (calm.failure) yield calm.failure
+  for (let at = 0; at < calm.moments; at++) for (const kind of [1, 2]) {
+    const { failure } = await run(world, [[at, kind]], count)
+    if (failure) yield failure
+  }
+}
+
+/** Two faults: about `most` of all pairs of moments, evenly spread; another `from` takes others. */
+export async function* pairs(world: World, count: Count, { most, from }: { most: number; from: number }): AsyncGenerator<Failure> {
+  const { moments } = await run(world, [], count)
+  // The second fault may come later than the calm world lasts: the first has made it longer.
+  const last = moments * 2, stride = Math.max(1, Math.floor((moments * last * 0.75) / most))
+  for (let n = from % stride; n < moments * last; n += stride) {
+    const first = Math.floor(n / last), second = n % last
+    if (second <= first) continue
+    const { failure } = await run(world, [[first, 1 + (n % 2)], [second, 1 + (Math.floor(n / 2) % 2)]], count)
+    if (failure) yield failure
+  }
+}
+
+/** Everything by chance, a new world for each seed. */
+export async function bySeed(seed: number, count: Count): Promise<Failure | undefined> {
+  const script = scripts[seed % scripts.length]!, loses = Math.floor(seed / scripts.length) % 2 === 1
+  const { bad, trace, steps } = await play(script, { choose: byChance(seed), seed, loses })
+  count.schedules++
+  count.moves += steps
+  return bad.length === 0 ? undefined : { script: script.name, loses, order: undefined, faults: [], seed, bad, at: faulty(trace) }
+}
+
+export const told = ({ script, loses, order, faults, seed, bad, at }: Failure): string =>
+  [`${script}${loses ? ', one machine that loses unsynced writes' : ', two drivers'}, ${seed === undefined ? `order ${order ?? 'calm'}, faults ${JSON.stringify(faults)}` : `seed ${seed}`}`, ...at.map(line => `  at ${line.slice(0, 200)}`), ...bad.map(line => `  ${line.slice(0, 300)}`)].join('\n')
