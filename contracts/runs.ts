@@ -78,10 +78,25 @@ export const Message = t.Object({
   content: t.String(), status: RunStatus, created_at: Timestamp,
 })
 
+export const SearchHit = t.Object({ session: Session, matches: t.Array(t.Object({ message_id: t.String({ format: 'uuid' }), role: t.Union([t.Literal('user'), t.Literal('assistant')]), excerpt: t.String() }), { description: 'The latest messages that hold every word; none where only the title does.' }) })
+const MessageId = t.String({ format: 'uuid', description: '`id` of a message of this session.' })
+
 const session = { params: { id: ref('session') } }
 export const sessions = contract({
   'GET /sessions': { summary: 'List your conversations, the latest first', query: Paging, reply: page(Session) },
   'GET /sessions/{id}': { ...session, summary: 'Read a conversation', description: 'With its latest runs, newest first, and the recent events of the newest run.', reply: t.Object({ ...Session.properties, runs: t.Array(RunSummary), events: t.Array(SessionEvent) }) },
+  'GET /sessions/search': {
+    summary: 'Search your conversations', description: 'Those in which a message, or the title, holds every word, the latest first. A page looks at a bounded number of messages: it may be short and still have a next one.',
+    query: t.Object({ ...Paging.properties, q: t.String({ minLength: 1, maxLength: 200, description: 'Words.' }) }), reply: page(SearchHit),
+  },
+  'POST /sessions/{id}/branch': {
+    ...session, summary: 'Fork a conversation at a message', status: 201, reply: Session, description: 'A new conversation with everything up to the message, or all of it. A run under way stays where it is; copies cost nothing.',
+    body: t.Object({ message_id: t.Optional(MessageId), title: t.Optional(t.String({ minLength: 1, maxLength: 200 })) }, { additionalProperties: false }),
+  },
+  'POST /sessions/{id}/truncate': {
+    ...session, summary: 'Cut a conversation back to a message', reply: Session, faults: ['SESSION_BUSY'], description: 'The message stays; what follows it goes, with its events.',
+    body: t.Object({ message_id: MessageId }, { additionalProperties: false }),
+  },
   'PATCH /sessions/{id}': { ...session, summary: 'Rename a conversation', body: t.Object({ title: t.String({ minLength: 1, maxLength: 200 }) }, { additionalProperties: false }), reply: Session },
   'DELETE /sessions/{id}': { ...session, summary: 'Delete a conversation with its runs and their events', reply: 'none', faults: ['SESSION_BUSY'] },
   'GET /sessions/{id}/messages': { ...session, summary: 'Read the history, the oldest first', query: Paging, reply: page(Message) },

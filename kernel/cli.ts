@@ -50,7 +50,11 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
     if (json) print(JSON.stringify({ error: answer.error }))
     process.stderr.write(`${answer.error}\n`)
     process.exitCode = 1
-  } else if (json) print(JSON.stringify(answer.result))
+    return
+  }
+  // A check that was made and found something is an answer, and no success.
+  if ((answer.result as { ok?: boolean } | null)?.ok === false) process.exitCode = 1
+  if (json) print(JSON.stringify(answer.result))
   else for (const [name, value] of Object.entries((answer.result ?? {}) as object)) print(`${name}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
 }
 

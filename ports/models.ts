@@ -41,7 +41,7 @@ export type ModelRequest = {
 /** Where an answer can be taken up again at the provider: its id there, and how much of it was received. */
 export type Checkpoint = { readonly response: string; readonly at: number }
 /** `tool_open` when a call begins whose arguments are still coming, `tool_call` when it is whole. `checkpoint` stands for everything before it; only where `supports.resume`.
- *  `usage` comes once, before `finish`; `finish` is last. An aborted call throws the signal's reason.
+ *  `usage` comes once, before `finish`; `finish` is last. An aborted call throws the signal's reason; only with the reason `cancelled` is an answer that could be resumed ended at the provider too.
  *  A failing one throws MODEL_FAILED, which may be tried again (not before `retryAfterMs`, where the provider says so), or MODEL_REFUSED, which would fail again. */
 export type ModelDelta =
   | { readonly type: 'text'; readonly text: string }

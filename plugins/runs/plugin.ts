@@ -1,6 +1,7 @@
 import { events } from '#contracts/events.ts'
 import { runs as runRows, sessions as sessionRows } from '#contracts/runs.ts'
-import { definePlugin, Host, into, type Introspection } from '#kernel'
+import { Type as t } from 'typebox'
+import { command, definePlugin, Host, into, type Introspection } from '#kernel'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
 import { EventLog, type ScopedEventlog } from '#ports/eventlog.ts'
@@ -10,10 +11,12 @@ import { builtIn } from './agents.ts'
 import { Artifacts, SessionOwners, Uploads } from '../files/api.ts'
 import { Agents, Tools } from './api.ts'
 import { createAudit, ToolInvocations } from './audit.ts'
+import { verifyInstallation, verifyReason } from './check.ts'
 import { Runs, Sessions } from './collections.ts'
 import { RunsConfig } from './config.ts'
 import { createDriver } from './drive.ts'
 import { createKeepText, createReadUploads, sessionOwner } from './files.ts'
+import { createHistory } from './history.ts'
 import { createLoop } from './loop.ts'
 import { createPlaces } from './places.ts'
 import { createRuns } from './runs.ts'
@@ -30,14 +33,14 @@ export default definePlugin({
   config: RunsConfig,
   limits: { runs: { perSecond: 20, burst: 40 } },
   collections: [Runs, Sessions, ToolInvocations],
-  system: [sweepReason],
+  system: [sweepReason, verifyReason],
   emits: events,
   services: {
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
     places: ({ config }: { config: RunsConfig }) => createPlaces(config),
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
     readUploads: createReadUploads, keepText: createKeepText, toolbox: createToolbox, audit: createAudit,
-    admission: createAdmit, loop: createLoop, driver: createDriver, sweep: createSweep, runs: createRuns, sessions: createSessions,
+    admission: createAdmit, loop: createLoop, driver: createDriver, sweep: createSweep, runs: createRuns, sessions: createSessions, history: createHistory,
   },
   routes: {
     'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key']),
@@ -47,12 +50,18 @@ export default definePlugin({
     'POST /runs/{run_id}/cancel': ({ runs, caller, params }) => runs.cancel(caller, params.run_id),
     'GET /sessions': ({ sessions, caller, query }) => sessions.list(caller, query),
     'GET /sessions/{id}': ({ sessions, caller, params }) => sessions.read(caller, params.id),
+    'GET /sessions/search': ({ history, caller, query }) => history.search(caller, query),
+    'POST /sessions/{id}/branch': ({ history, caller, params, body }) => history.branch(caller, params.id, body),
+    'POST /sessions/{id}/truncate': ({ history, caller, params, body }) => history.truncate(caller, params.id, body.message_id),
     'PATCH /sessions/{id}': ({ sessions, caller, params, body }) => sessions.rename(caller, params.id, body.title),
     'DELETE /sessions/{id}': ({ sessions, caller, params }) => sessions.remove(caller, params.id),
     'GET /sessions/{id}/messages': ({ sessions, caller, params, query }) => sessions.messages(caller, params.id, query),
     'GET /sessions/{id}/artifacts': ({ sessions, caller, params, query }) => sessions.artifacts(caller, params.id, query),
     'GET /sessions/{id}/queue': ({ sessions, caller, params }) => sessions.queue(caller, params.id),
     'POST /sessions/{id}/queue/resume': ({ sessions, caller, params }) => sessions.resumeQueue(caller, params.id),
+  },
+  commands: {
+    verify: command({ summary: 'Checks every run and every ledger: one end each, one charge, no gap. Exit code 1 when anything does not hold.', options: t.Object({}, { additionalProperties: false }), run: verifyInstallation }),
   },
   contributes: [...builtIn.map(agent => into(Agents, () => agent)), into(SessionOwners, sessionOwner)],
   start: keepTime,

@@ -15,6 +15,8 @@ const hidden = (type: string, data: object): NewEvent => ({ type, hidden: true, 
 export const event = (type: string, data: Json): NewEvent => ({ type, data })
 
 export const took = (epoch: number) => hidden('took@1', { epoch })
+/** The first record of a run that was taken over into a forked conversation: it was never driven, and costs nothing. */
+export const copied = (from: string) => hidden('copied@1', { from })
 /** A model call begins. Not written for the first one of a run that answers at once. */
 export const stepBegins = (data: { step: number; purpose: Purpose }) => hidden('step@1', data)
 /** A further try of a model call: how many characters of its text stay, and what the try before it used (estimated where the provider did not say). */

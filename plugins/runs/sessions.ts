@@ -26,7 +26,7 @@ const runSummary = (run: Run): Static<typeof RunSummary> => ({
 })
 const messagesOf = (run: Run): Static<typeof Message>[] => [
   { id: run.messageId, run_id: run.id, role: 'user', content: run.request.message, status: run.status, created_at: iso(run.createdAt) },
-  ...(run.phase === 'closed' ? [{ id: run.answerId, run_id: run.id, role: 'assistant' as const, content: run.answer ?? '', status: run.status, created_at: iso(run.endedAt ?? run.createdAt) }] : []),
+  ...(run.phase === 'closed' && !run.answerCut ? [{ id: run.answerId, run_id: run.id, role: 'assistant' as const, content: run.answer ?? '', status: run.status, created_at: iso(run.endedAt ?? run.createdAt) }] : []),
 ]
 const paged = ({ limit = 50, cursor }: Paging) => ({ limit, ...(cursor === undefined ? {} : { after: cursor }) })
 const cursorOf = (next: string | undefined) => (next === undefined ? {} : { next_cursor: next })
@@ -42,6 +42,9 @@ export function createSessions({ store, eventlog, clock, runs, uploads, artifact
     return (await Promise.all(ids.map(id => own.get(Runs, id)))).filter(run => run !== undefined)
   }
   return {
+    /** NOT_FOUND unless it is the caller's. */
+    find,
+    reply: sessionReply,
     async list(caller: Caller, paging: Paging) {
       const { items, next } = await store.tenant(caller).find(Sessions, { where: { userId: caller.userId, deleting: { exists: false } }, orderBy: ['updatedAt', 'desc'], ...paged(paging) })
       return { items: items.map(sessionReply), ...cursorOf(next) }

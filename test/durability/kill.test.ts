@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { freePort, signUp, startProcess, type Process, type Signed } from '../kit/process.ts'
+import { commandLine, freePort, signUp, startProcess, type Process, type Signed } from '../kit/process.ts'
 
 const runsCount = 60, rounds = 5, tokens = 90
 const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-kill-'))
@@ -95,6 +95,8 @@ test('no event that a client saw is lost or changed, every run ends, each is cha
     assert.equal([again.run_id, again.resumed], [runId, true])
   }
   assert.is((await balance()).balance, 1000 - runsCount, 'repeating the keys cost nothing')
+  const verified = await commandLine<{ ok: boolean; runs: number; told: unknown[] }>(['verify'], env)
+  assert.equal([verified.told, verified.ok, verified.runs], [[], true, runsCount])
 })
 
 test('SIGTERM stops within seconds and the next start goes on', async () => {

@@ -73,8 +73,9 @@ const lostBy = ({ request }: Thinking, step: Step): Usage => ({ inputTokens: est
 /** Brings the current step to its accepted end. Throws the abort's reason, MODEL_FAILED when it broke off too often, MODEL_REFUSED, or STREAM_MOVED when the lease is lost. */
 export async function think(journal: Journal, thinking: Thinking, number: number): Promise<void> {
   const { clock, log, stopper, terms, triesMax } = thinking
+  let resumes = terms.supports.resume
   for (let broke = false; ; broke = true) {
-    const step = currentStep(journal.state) ?? emptyStep(number, 'answer'), found = recoveryOf(step, terms)
+    const step = currentStep(journal.state) ?? emptyStep(number, 'answer'), found = recoveryOf(step, { ...terms, supports: { ...terms.supports, resume: resumes } })
     const recovery: Recovery = broke && found.plan === 'begin' ? { plan: 'restart', keep: 0 } : found
     if (recovery.plan === 'accept') {
       const { inputTokens, outputTokens } = lostBy(thinking, step)
@@ -94,7 +95,10 @@ export async function think(journal: Journal, thinking: Thinking, number: number
       return
     } catch (error) {
       if (journal.failure()) throw journal.failure()
-      if (stopper.stopped() !== undefined || !mayRetry(error)) throw error
+      // What the provider kept is gone, or broken for good: the next try goes on in another way.
+      const lost = recovery.plan === 'resume'
+      if (lost) resumes = false
+      if (stopper.stopped() !== undefined || !(mayRetry(error) || (lost && hasCode(error, 'MODEL_REFUSED')))) throw error
       if (journal.state.tries + 1 >= triesMax) throw hasCode(error, 'UNAVAILABLE') ? fault('MODEL_FAILED', { why: error.message }, { cause: error }) : error
       log('warn', 'model.broke', { step: number, attempt, error })
       const pause = Math.min(backoffMsMax, backoffMs * 2 ** journal.state.tries) * (0.5 + clock.random() / 2)
