@@ -79,7 +79,7 @@ export const Message = t.Object({
 })
 
 export const SearchHit = t.Object({ session: Session, matches: t.Array(t.Object({ message_id: t.String({ format: 'uuid' }), role: t.Union([t.Literal('user'), t.Literal('assistant')]), excerpt: t.String() }), { description: 'The latest messages that hold every word; none where only the title does.' }) })
-const MessageId = t.String({ format: 'uuid', description: '`id` of a message of this session.' })
+const MessageId = t.String({ ...ref('message'), description: '`id` of a message of this session.' })
 
 const session = { params: { id: ref('session') } }
 export const sessions = contract({

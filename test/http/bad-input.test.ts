@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sample, wrongs } from '../kit/sample.ts'
+import { sample, sampleQuery, wrongs } from '../kit/sample.ts'
 import { startServer, type Answer } from '../kit/server.ts'
 
 const free = Object.fromEntries(['RUNS_PER_SECOND', 'RUNS_BURST', 'TOKEN_PER_MINUTE', 'REGISTER_PER_HOUR', 'LOGIN_PER_MINUTE', 'LOGIN_PER_HOUR', 'VERIFY_PER_HOUR', 'REFRESH_PER_MINUTE'].map(name => [`LIMITS_${name}`, '100000']))
@@ -30,11 +30,11 @@ for (const { key, path, operation } of operations) {
 
   const query = (operation.query as { properties?: Record<string, { type?: string }> } | undefined)?.properties ?? {}
   if (operation.query) test(`${key}: bad queries`, async () => {
-    const bad: [string, RegExp][] = [['?nonsense=1', /nonsense/], ['?%FF=1', /query/], ...Object.entries(query).flatMap(([name, { type }]): [string, RegExp][] => (type === 'integer' ? [[`?${name}=x`, new RegExp(name)], [`?${name}=-5`, new RegExp(name)], [`?${name}=99999999999999999999`, new RegExp(name)]] : []))]
-    if ('cursor' in query) bad.push(['?cursor=nonsense', /cursor/], [`?cursor=${Buffer.from('["x"]').toString('base64url')}`, /cursor/], [`?cursor=${'a'.repeat(2000)}`, /cursor/])
+    const bad: [string, RegExp][] = [['nonsense=1', /nonsense/], ['%FF=1', /query/], ...Object.entries(query).flatMap(([name, { type }]): [string, RegExp][] => (type === 'integer' ? [[`${name}=x`, new RegExp(name)], [`${name}=-5`, new RegExp(name)], [`${name}=99999999999999999999`, new RegExp(name)]] : []))]
+    if ('cursor' in query) bad.push(['cursor=nonsense', /cursor/], [`cursor=${Buffer.from('["x"]').toString('base64url')}`, /cursor/], [`cursor=${'a'.repeat(2000)}`, /cursor/])
     // A cursor or a limit is judged before or after the thing is looked for; a thing that is not there is a 404.
     for (const [text, field] of bad) {
-      const answer = await call(urlOf(path) + text)
+      const fits = sampleQuery(operation.query), answer = await call(`${urlOf(path)}${fits}${fits ? '&' : '?'}${text}`)
       if (!(answer.status === 404 && operation.params)) expect(answer, [400], field, text)
     }
   })

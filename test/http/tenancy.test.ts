@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { colleagueOf } from '../kit/colleague.ts'
-import { refsOf, sample } from '../kit/sample.ts'
+import { refsOf, sample, sampleQuery } from '../kit/sample.ts'
 import { startServer, type Account } from '../kit/server.ts'
 
 const server = await startServer({ env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', LIMITS_TOKEN_PER_MINUTE: '10000' } })
@@ -14,6 +14,13 @@ const chat = async () => {
   await (await server.stream(owner.token, run.run_id)).text()
   return run
 }
+const messageOf = async (sessionId: string) => ((await server.call('GET', `/sessions/${sessionId}/messages`, { token: owner.token })).body as { items?: { id: string }[] }).items?.[0]?.id ?? crypto.randomUUID()
+/** Where a message is asked for, the path names a conversation: whoever asks is given one of their own. */
+const ownSession = async (who: Account | undefined, messageId: string) => {
+  const mine = ((await server.call('GET', '/sessions?limit=200', { token: owner.token })).body as { items: { id: string }[] }).items
+  for (const { id } of who === owner ? mine : []) if ((await server.call('GET', `/sessions/${id}/messages`, { token: owner.token })).text.includes(messageId)) return id
+  return ((await server.call('POST', '/chat', { token: (who ?? owner).token, body: { message: 'theirs' } })).body as { session_id: string }).session_id
+}
 /** A living thing of the owner's, for each kind of identifier. Kinds that no operation can make yet have none, and every id of theirs is unknown. */
 const fixtures: Record<string, (() => Promise<string>) | 'none yet'> = {
   run: async () => (await chat()).run_id,
@@ -21,6 +28,7 @@ const fixtures: Record<string, (() => Promise<string>) | 'none yet'> = {
   'api-key': async () => ((await server.call('POST', '/api-keys', { token: owner.token, body: { name: 'one' } })).body as { id: string }).id,
   upload: async () => ((await server.call('POST', '/uploads', { token: owner.token, body: { filename: 'mine.txt', mime: 'text/plain', content_base64: btoa('mine') } })).body as { upload_id: string }).upload_id,
   artifact: async () => ((await server.call('POST', '/artifacts', { token: owner.token, body: { filename: 'mine.md', mime: 'text/markdown', content: 'mine' } })).body as { id: string }).id,
+  message: async () => messageOf((await chat()).session_id),
   kb: 'none yet', workspace: 'none yet',
 }
 
@@ -33,8 +41,14 @@ const tries: Try[] = server.kernel.host.operations().flatMap(({ key, path, opera
   }
   const fits = () => (operation.body ? sample(operation.body) as Record<string, unknown> : undefined)
   return [
-    ...refsOf(params).map(({ field, kind }): Try => ({ name: `${key} {${field}}`, kind, as: (id, who) => send(path.replace(`{${field}}`, id), who, fits()) })),
-    ...refsOf(operation.body).map(({ field, kind, list }): Try => ({ name: `${key} body.${field}`, kind, as: (id, who) => send(path, who, { ...fits(), [field]: list ? [id] : id }) })),
+    ...refsOf(params).map(({ field, kind }): Try => ({
+      name: `${key} {${field}}`, kind,
+      as: async (id, who) => send(path.replace(`{${field}}`, id), who, operation.body && refsOf(operation.body).some(one => one.kind === 'message') ? { ...fits(), message_id: await messageOf(id) } : fits()),
+    })),
+    ...refsOf(operation.body).map(({ field, kind, list }): Try => ({
+      name: `${key} body.${field}`, kind,
+      as: async (id, who) => send(kind === 'message' ? path.replace('{id}', await ownSession(who, id)) : path, who, { ...fits(), [field]: list ? [id] : id }),
+    })),
   ]
 })
 
@@ -67,7 +81,7 @@ test('lists and balances hold nothing of another organisation', async () => {
   const { run_id: runId } = await chat()
   for (const { key, path, operation } of server.kernel.host.operations()) {
     if (!key.startsWith('GET ') || operation.params || operation.auth === 'public' || operation.reply === 'sse') continue
-    const { status, text } = await server.call('GET', path, { token: stranger.token })
+    const { status, text } = await server.call('GET', path + sampleQuery(operation.query), { token: stranger.token })
     assert.is(status, 200, key)
     for (const secret of [owner.org_id, owner.user_id, runId, 'mine']) assert.not.match(text, secret, `${key} shows ${secret}`)
   }

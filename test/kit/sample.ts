@@ -20,6 +20,12 @@ export function sample(schema: object): unknown {
   return 'x'.repeat(Math.max(minLength, 12))
 }
 
+/** What an operation's query must hold, as `?name=value`; empty where it needs nothing. */
+export const sampleQuery = (schema: object | undefined): string => {
+  const text = new URLSearchParams(schema ? (sample(schema) as Record<string, string>) : {}).toString()
+  return text && `?${text}`
+}
+
 export type Wrong = { readonly why: string; readonly value: unknown; readonly field: string }
 
 /** Each field once with another type, each required one once missing. */

@@ -1,10 +1,11 @@
 // Plays one script in one world and says what does not hold afterwards.
 import { createLedgerCheck, verifyRun } from '../../plugins/runs/verify.ts'
 import { emptyState, foldOne } from '../../plugins/runs/state.ts'
+import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
-import { seeded, type Choose } from '../kit/sim.ts'
+import { seeded, type Choose, type Process } from '../kit/sim.ts'
 import { actorOn, type Script } from './scripts.ts'
-import { caller, createStage, type Stage } from './stage.ts'
+import { caller, createStage, sweepMs, type Stage } from './stage.ts'
 
 export type Played = { readonly bad: string[]; readonly trace: readonly string[]; readonly steps: number }
 
@@ -53,6 +54,17 @@ async function judge(stage: Stage, script: Script, actor: ReturnType<typeof acto
 type Playing = { readonly choose: Choose; readonly seed?: number; readonly loses?: boolean }
 const optionsOf = ({ behave, supports, credits }: Script) => ({ behave, ...(supports ? { supports } : {}), ...(credits === undefined ? {} : { credits }) })
 
+/** A client asks until the session is gone. Admissions that come back from the dead may hold it for a moment; an earlier try whose answer came too late may have removed it. */
+async function removed(stage: Stage, process: Process, id: string): Promise<string[]> {
+  for (let tries = 0; tries < 20; tries++) {
+    const error = await stage.ask(process, ({ sessions }) => sessions.remove(caller, id)).then(() => undefined, (failed: Error) => failed)
+    if (!error || hasCode(error, 'NOT_FOUND')) return []
+    if (!hasCode(error, 'SESSION_BUSY')) return [`session ${id} cannot be removed: ${String(error)}`]
+    await process.clock.sleep(sweepMs)
+  }
+  return [`session ${id} stays busy`]
+}
+
 export async function play(script: Script, { choose, seed = 1, loses = false }: Playing): Promise<Played & { readonly stage: Stage }> {
   const stage = await createStage({ choose, seed, loses, ...optionsOf(script) })
   let bad: string[] = []
@@ -62,7 +74,7 @@ export async function play(script: Script, { choose, seed = 1, loses = false }: 
     await stage.closed(process)
     bad = await judge(stage, script, actor)
     // A session may be left with a run that has ended, by an admission that came back from the dead: it must not be busy to whoever comes next.
-    for (const { id, active } of await stage.sessions()) if (active) await stage.ask(process, ({ sessions }) => sessions.remove(caller, id)).catch(() => bad.push(`session ${id} stays busy`))
+    for (const { id, active } of await stage.sessions()) if (active) bad.push(...(await removed(stage, process, id)))
   })
   if (ended !== undefined) bad = [ended]
   return { bad, stage, trace: stage.world.trace, steps: stage.world.steps() }

@@ -15,7 +15,7 @@ import type { Places } from '../places.ts'
 import { estimateTokens, holdFor } from '../price.ts'
 import { emptyState } from '../state.ts'
 import { place, type Placed } from './place.ts'
-import { unstick } from './turns.ts'
+import { unstick, withdraw } from './turns.ts'
 
 /** `mine`: this call made the placement, so it begins the run. */
 export type Admission = { readonly run: Run; readonly placed: Placed; readonly resumed: boolean; readonly mine: boolean }
@@ -119,8 +119,9 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
     }, { if: { phase: 'admitting' } })
     if (updated) return { run: updated, placed, resumed, mine: true }
     // Somebody else has finished this admission, and the run perhaps: the place that was taken just now must not outlive it.
-    await unstick(own, run.sessionId, clock.now())
     const other = await own.get(Runs, run.id)
+    if (other?.phase !== 'placed') await withdraw(own, run)
+    await unstick(own, run.sessionId, clock.now())
     if (!other) throw fault('CONFLICT', { why: 'the run was refused while it was being admitted' })
     return proceed(other, own, resumed, false)
   }

@@ -37,7 +37,7 @@ export async function place(own: Store, run: Run, { queueMax, now }: { queueMax:
     const stands = standing(session, run.id)
     if (stands) return stands
     if (session.active === undefined && !session.paused && session.queued === 0) {
-      const taken = await own.update(Sessions, session.id, { set: { active: run.id, updatedAt: now } }, { if: { active: { exists: false }, paused: false, queued: 0, deleting: { exists: false } } })
+      const taken = await own.update(Sessions, session.id, { set: { active: run.id, updatedAt: now }, inc: { rev: 1 } }, { if: { active: { exists: false }, paused: false, queued: 0, deleting: { exists: false } } })
       if (taken) return { status: 'running', queueSeq: 0 }
     } else {
       if (session.queued >= queueMax) throw fault('QUEUE_FULL', { max: queueMax })
