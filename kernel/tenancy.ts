@@ -99,6 +99,7 @@ export function scopeEventlog(engine: EventlogEngine): ScopedEventlog {
         bounds: stream => engine.bounds(named(stream)),
         follow: (stream, options) => engine.follow(named(stream), options),
         trim: (stream, through) => engine.trim(named(stream), through),
+        rewrite: (stream, range, events) => engine.rewrite(named(stream), range, events),
         remove: stream => engine.remove(named(stream)),
       }
     },

@@ -17,8 +17,13 @@ export type Eventlog = {
   follow(stream: string, options: { readonly after?: number; readonly signal: AbortSignal }): AsyncIterable<readonly LoggedEvent[]>
   /** Forgets events with seq <= through; seqs are never reused. */
   trim(stream: string, through: number): Promise<void>
+  /** Puts `events`, which tell the same in fewer, in place of those with from <= seq <= through. Their own seqs rise within that range and end with `through`. All or nothing; repeating it changes nothing.
+   *  For streams that nothing is appended to any more: from then on seqs have gaps. STREAM_MOVED where the stream does not reach `through`. */
+  rewrite(stream: string, range: Range, events: readonly LoggedEvent[]): Promise<void>
   remove(stream: string): Promise<void>
 }
+/** Seqs, both inclusive. */
+export type Range = { readonly from: number; readonly through: number }
 
 export type EventlogEngine = Eventlog & Durable & Lifecycle & { readonly limits: { readonly appendBytesMax: number; readonly streamNameMax: number } }
 

@@ -1,6 +1,6 @@
 // What both event logs check and how they pack.
 import { fault } from '#contracts/faults.ts'
-import type { LoggedEvent, NewEvent } from '#ports/eventlog.ts'
+import type { LoggedEvent, NewEvent, Range } from '#ports/eventlog.ts'
 
 export const appendBytesMax = 1024 * 1024
 export const streamNameMax = 512
@@ -13,16 +13,34 @@ export function checkWhole(field: string, value: number, least: number): void {
   if (!Number.isSafeInteger(value) || value < least) throw fault('INVALID_FIELD', { field, why: `a whole number, at least ${least}` })
 }
 
+const isRewritten = (events: unknown): events is [number, NewEvent][] => Array.isArray((events as unknown[])[0])
+
 /** The events of one append as they are kept. */
 export function pack(events: readonly NewEvent[]): string {
-  const body = JSON.stringify(events)
+  return bounded(JSON.stringify(events))
+}
+function bounded(body: string): string {
   if (body.length * 3 > appendBytesMax && Buffer.byteLength(body) > appendBytesMax) throw fault('DOCUMENT_TOO_LARGE', { collection: 'the event log', max: appendBytesMax })
   return body
 }
 
+/** Of a stretch that was rewritten: pairs of a seq and its event. INVALID_FIELD unless the seqs rise within the range and end with it. */
+export function packRewritten({ from, through }: Range, events: readonly LoggedEvent[]): string {
+  checkWhole('from', from, 1)
+  checkWhole('through', through, from)
+  let at = from - 1
+  for (const { seq } of events) {
+    if (!Number.isSafeInteger(seq) || seq <= at) throw fault('INVALID_FIELD', { field: 'events', why: `seqs that rise from ${from}` })
+    at = seq
+  }
+  if (at !== through) throw fault('INVALID_FIELD', { field: 'events', why: `the last seq is ${through}` })
+  return bounded(JSON.stringify(events.map(({ seq, ...event }) => [seq, event])))
+}
+
 /** The events of a segment with their numbers, those after `after` only. */
 export function unpack(body: string, first: number, after = 0): LoggedEvent[] {
-  const events = JSON.parse(body) as (NewEvent & { seq: number })[]
+  const events = JSON.parse(body) as (NewEvent & { seq: number })[] | [number, NewEvent][]
+  if (isRewritten(events)) return events.filter(([seq]) => seq > after).map(([seq, event]) => Object.assign(event, { seq }))
   let seq = first
   for (const event of events) event.seq = seq++
   return after < first ? events : events.slice(after + 1 - first)

@@ -1,20 +1,30 @@
 // Event streams in memory, for tests and simulations.
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
-import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
-import { appendBytesMax, checkStream, checkWhole, pack, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import type { EventlogEngine, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
+import { appendBytesMax, checkStream, checkWhole, pack, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
 import { createFanout } from '../_shared/fanout.ts'
 
-/** `bodies`: an event's JSON each, the first of them numbered `trimmed` + 1. */
-type Stream = { readonly bodies: string[]; trimmed: number }
+/** `body`: the event's JSON. */
+type Kept = { readonly seq: number; readonly body: string }
+type Stream = { kept: Kept[]; trimmed: number }
 
-const lastOf = (stream: Stream | undefined): number => (stream ? stream.trimmed + stream.bodies.length : 0)
+const lastOf = (stream: Stream | undefined): number => stream?.kept.at(-1)?.seq ?? stream?.trimmed ?? 0
 
+/** Where the first event with a greater seq stands. Seqs have gaps where a stretch was rewritten. */
+function placeAfter({ kept }: Stream, seq: number): number {
+  let low = 0, high = kept.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (kept[middle]!.seq > seq) high = middle
+    else low = middle + 1
+  }
+  return low
+}
 function readFrom(stream: Stream | undefined, after: number, limit: number): LoggedEvent[] {
   if (!stream) return []
-  const from = Math.max(after, stream.trimmed)
-  const bodies = stream.bodies.slice(from - stream.trimmed, from - stream.trimmed + limit)
-  return unpack(`[${bodies.join(',')}]`, from + 1)
+  const at = placeAfter(stream, after)
+  return stream.kept.slice(at, at + limit).map(({ seq, body }) => ({ ...(JSON.parse(body) as NewEvent), seq }))
 }
 
 export function memoryEventlog(): EventlogEngine {
@@ -38,12 +48,12 @@ export function memoryEventlog(): EventlogEngine {
       checkStream(name)
       if (expect !== undefined) checkWhole('expect', expect, 0)
       const body = pack(events)
-      const stream = streams.get(name) ?? { bodies: [], trimmed: 0 }
+      const stream = streams.get(name) ?? { kept: [], trimmed: 0 }
       const head = lastOf(stream)
       if (expect !== undefined && expect !== head) throw fault('STREAM_MOVED', { stream: name, head, expect })
       if (events.length === 0) return head
       streams.set(name, stream)
-      for (const event of JSON.parse(body) as unknown[]) stream.bodies.push(JSON.stringify(event))
+      for (const [i, event] of (JSON.parse(body) as unknown[]).entries()) stream.kept.push({ seq: head + 1 + i, body: JSON.stringify(event) })
       if (fanout.follows(name)) fanout.deliver(name, unpack(body, head + 1))
       return lastOf(stream)
     },
@@ -68,8 +78,15 @@ export function memoryEventlog(): EventlogEngine {
       const stream = streams.get(name)
       const end = Math.min(through, lastOf(stream))
       if (!stream || end <= stream.trimmed) return
-      stream.bodies.splice(0, end - stream.trimmed)
+      stream.kept.splice(0, placeAfter(stream, end))
       stream.trimmed = end
+    },
+    async rewrite(name, range, events) {
+      open()
+      const body = packRewritten(range, events), stream = streams.get(name), head = lastOf(stream)
+      if (!stream || range.through > head) throw fault('STREAM_MOVED', { stream: name, head, expect: range.through })
+      const at = placeAfter(stream, range.from - 1)
+      stream.kept.splice(at, placeAfter(stream, range.through) - at, ...unpack(body, 1).map(({ seq, ...event }) => ({ seq, body: JSON.stringify(event) })))
     },
     async remove(name) {
       open()

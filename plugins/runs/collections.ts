@@ -56,6 +56,10 @@ export type Run = {
   /** The conversation was cut back to the request: its answer is not part of it any more. */
   readonly answerCut?: boolean
   readonly credits?: number
+  /** When retention must look at the closed run, in milliseconds since the epoch; absent when nothing is left to do. */
+  readonly tidy?: number
+  /** Its log was made small. */
+  readonly compacted?: boolean
 }
 export type Session = {
   readonly id: string
@@ -78,7 +82,7 @@ export type Session = {
 
 export const Runs = collection<Run>({
   name: 'runs', scope: 'tenant', owner: 'userId',
-  unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['due']],
+  unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['due'], ['tidy']],
 })
 export const Sessions = collection<Session>({ name: 'sessions', scope: 'tenant', owner: 'userId', index: [['orgId', 'userId', 'updatedAt']] })
 

@@ -44,7 +44,7 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
     while (seen) {
       const ended = alreadyEnded(journal.state), left = ended ? { ending: ended } : await loop(seen, journal, stopper)
       if (!left) return void (stopper.stopped() === 'handover' && (await release(run)))
-      if ('ending' in left) return settle({ own, billing, clock, journal, run: seen, wake: id => startNext(run, id) }, left.ending)
+      if ('ending' in left) return settle({ own, billing, clock, journal, run: seen, wake: id => startNext(run, id), compactAfterMs: config.compact_after_ms }, left.ending)
       await journal.settled()
       if (await park(run, left.waits)) return
       seen = await own.get(Runs, run.id)

@@ -19,6 +19,7 @@ import { createKeepText, createReadUploads, sessionOwner } from './files.ts'
 import { createHistory } from './history.ts'
 import { createLoop } from './loop.ts'
 import { createPlaces } from './places.ts'
+import { createRetention, retentionReason } from './retention.ts'
 import { createRuns } from './runs.ts'
 import { createSessions } from './sessions.ts'
 import { createAdmit } from './steps/admit.ts'
@@ -33,14 +34,14 @@ export default definePlugin({
   config: RunsConfig,
   limits: { runs: { perSecond: 20, burst: 40 } },
   collections: [Runs, Sessions, ToolInvocations],
-  system: [sweepReason, verifyReason],
+  system: [sweepReason, retentionReason, verifyReason],
   emits: events,
   services: {
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
     places: ({ config }: { config: RunsConfig }) => createPlaces(config),
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
     readUploads: createReadUploads, keepText: createKeepText, toolbox: createToolbox, audit: createAudit,
-    admission: createAdmit, loop: createLoop, driver: createDriver, sweep: createSweep, runs: createRuns, sessions: createSessions, history: createHistory,
+    admission: createAdmit, loop: createLoop, driver: createDriver, sweep: createSweep, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
   },
   routes: {
     'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key']),

@@ -7,6 +7,7 @@ import type { Eventlog, LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Reply, type Run, type Status } from './collections.ts'
 import type { Driver } from './drive.ts'
+import { shown } from './compact.ts'
 import { readState } from './journal.ts'
 import { checkAnswer } from './questions.ts'
 import type { Admit } from './steps/admit.ts'
@@ -15,13 +16,13 @@ import { rest, unpause, withdraw } from './steps/turns.ts'
 type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver }
 const isTerminal = ({ type, hidden }: LoggedEvent) => !hidden && (terminalTypes as readonly string[]).includes(type)
 
-const shown = (batch: readonly LoggedEvent[]): readonly WireEvent[] => batch.filter(({ hidden }) => !hidden)
-
-/** What clients may see, ending with the terminal event. `first` was read already. */
-async function* visible(first: readonly LoggedEvent[], batches: AsyncIterable<readonly LoggedEvent[]>): AsyncGenerator<readonly WireEvent[]> {
-  if (first.length > 0) yield shown(first)
+/** What clients may see, ending with the terminal event. `first` was shown already. */
+async function* visible(first: readonly WireEvent[], after: number, batches: AsyncIterable<readonly LoggedEvent[]>): AsyncGenerator<readonly WireEvent[]> {
+  if (first.length > 0) yield first
+  let at = after
   for await (const batch of batches) {
-    const events = shown(batch)
+    const events = shown(batch, at)
+    at = batch.at(-1)!.seq
     if (events.length > 0) yield events
     if (batch.some(isTerminal)) return
   }
@@ -86,9 +87,8 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
       // What was read may not be on disk yet, and must not leave before it is.
       await eventlog.durable()
       if (eventlog.epoch() !== epoch) throw fault('STORAGE_FULL')
-      const before: LoggedEvent[] = gone === undefined ? [] : [{ seq: gone - 1, type: 'gone', data: { first: gone } }]
-      if (page.some(isTerminal)) return [...before, ...shown(fresh)]
-      return visible([...before, ...fresh], log.follow(stream, { after: page.at(-1)?.seq ?? after, signal }))
+      const first = [...(gone === undefined ? [] : [{ seq: gone - 1, type: 'gone', data: { first: gone } }]), ...shown(fresh, after)], at = page.at(-1)?.seq ?? after
+      return page.some(isTerminal) ? first : visible(first, at, log.follow(stream, { after: at, signal }))
     },
 
     /** Stops the work. Asking twice, or after the end, changes nothing. */

@@ -5,6 +5,7 @@ import { fault, type Caller } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
+import { shown } from './compact.ts'
 import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
 import type { ArtifactsApi, UploadsApi } from '../files/api.ts'
 import type { RunService } from './runs.ts'
@@ -54,7 +55,7 @@ export function createSessions({ store, eventlog, clock, runs, uploads, artifact
       const { items } = await store.tenant(caller).find(Runs, { where: { sessionId: id }, orderBy: ['id', 'desc'], limit: recentRuns })
       const newest = items[0], stream = newest && streamOf(newest.id)
       const tail = stream ? await log.read(stream, { after: Math.max(0, (await log.bounds(stream)).last - recentEvents), limit: recentEvents }) : []
-      const events = tail.filter(({ hidden }) => !hidden).map(({ seq, type, data }) => ({ run_id: newest!.id, seq, type, data }))
+      const events = shown(tail, 0).map(({ seq, type, data }) => ({ run_id: newest!.id, seq, type, data }))
       return { ...sessionReply(session), runs: items.map(runSummary), events }
     },
     async rename(caller: Caller, id: string, title: string) {

@@ -1,6 +1,7 @@
 // What must hold of every run, told from its log and the ledger alone. Used by the simulation, by the tests with real processes, and by `verify` on a living installation.
 import type { Entry } from '#ports/billing.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
+import { spanOf } from './compact.ts'
 import { partOf } from './steps/reserve.ts'
 
 /** One sentence for each thing that does not hold. */
@@ -14,9 +15,9 @@ const shown = new Set(['token', 'reasoning'])
 /** `first` > 1 where retention took the beginning: what depends on it is not judged. */
 function verifyOrder(log: readonly LoggedEvent[], bad: Violations): void {
   let epoch = 0
-  if (log[0]!.seq === 1 && log[0]!.type !== 'took@1') bad.push('a driver wrote without having announced itself')
+  if (log[0]!.seq === spanOf(log[0]!) && log[0]!.type !== 'took@1') bad.push('a driver wrote without having announced itself')
   log.forEach(({ seq, type, data }, i) => {
-    if (i > 0 && seq !== log[i - 1]!.seq + 1) bad.push(`seq ${seq} follows ${log[i - 1]!.seq}`)
+    if (i > 0 && seq !== log[i - 1]!.seq + spanOf(log[i]!)) bad.push(`seq ${seq} follows ${log[i - 1]!.seq}`)
     if (type !== 'took@1') return
     const next = (data as Fields)['epoch'] as number
     if (next <= epoch) bad.push(`the driver of epoch ${next} took over after that of epoch ${epoch}`)

@@ -1,28 +1,14 @@
 // What every event log promises.
 import assert from 'node:assert/strict'
-import type { EventlogEngine, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
+import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import { hasCode } from '#contracts/faults.ts'
+import { event, events, followTo, seqs, type On } from './eventlog-common.ts'
+import { rewrites } from './eventlog-rewrite.ts'
 import { refuses, type Test } from './runner.ts'
 
 type Place = { open(): Promise<{ readonly log: EventlogEngine; close(): Promise<void> }>; clean?(): Promise<void> }
 type Kit = { place: () => Promise<Place>; /** What was durable is there after closing and opening again. */ survives: boolean }
-type On = (title: string, run: (log: EventlogEngine) => Promise<void>) => void
-
-const event = (n: number): NewEvent => ({ type: 'delta', data: { n } })
-const events = (count: number, from = 1): NewEvent[] => Array.from({ length: count }, (_, n) => event(from + n))
-const seqs = (list: readonly LoggedEvent[]) => list.map(({ seq }) => seq)
 const range = (from: number, to: number) => Array.from({ length: Math.max(0, to - from + 1) }, (_, n) => from + n)
-
-/** Follows until `last` has come, then stops by leaving the loop. */
-async function followTo(log: EventlogEngine, stream: string, last: number, after = 0): Promise<LoggedEvent[]> {
-  const found: LoggedEvent[] = []
-  const { signal } = new AbortController()
-  for await (const batch of log.follow(stream, { after, signal })) {
-    found.push(...batch)
-    if (found.at(-1)!.seq >= last) break
-  }
-  return found
-}
 
 export function eventlogKit(test: Test, name: string, { place, survives }: Kit): void {
   const on: On = (title, run) =>
@@ -38,6 +24,7 @@ export function eventlogKit(test: Test, name: string, { place, survives }: Kit):
     })
   appends(on)
   trims(on)
+  rewrites(on)
   follows(on)
   slowReaders(on)
   states(test, name, { place, survives })
@@ -252,7 +239,7 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     await close()
     assert.ok(hasCode(await waiting, 'UNAVAILABLE'))
     const { signal } = new AbortController()
-    for (const call of [() => log.append('a', events(1)), () => log.read('a'), () => log.bounds('a'), () => log.trim('a', 1), () => log.remove('a'), () => log.durable(), () => log.ping(), () => Array.fromAsync(log.follow('a', { signal }))]) await refuses('UNAVAILABLE', call)
+    for (const call of [() => log.append('a', events(1)), () => log.read('a'), () => log.bounds('a'), () => log.trim('a', 1), () => log.rewrite('a', { from: 1, through: 1 }, [{ ...event(1), seq: 1 }]), () => log.remove('a'), () => log.durable(), () => log.ping(), () => Array.fromAsync(log.follow('a', { signal }))]) await refuses('UNAVAILABLE', call)
     await at.clean?.()
   })
   if (!survives) return
@@ -263,10 +250,13 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     await first.log.append('b', events(5))
     await first.log.trim('a', 5)
     await first.log.trim('b', 2)
+    await first.log.append('c', events(5))
+    await first.log.rewrite('c', { from: 1, through: 4 }, [{ ...event(9), seq: 4 }])
     await first.close()
     const second = await at.open()
     assert.deepEqual(await second.log.bounds('a'), { first: 6, last: 5 })
     assert.deepEqual(seqs(await second.log.read('b')), [3, 4, 5])
+    assert.deepEqual(await second.log.read('c'), [{ ...event(9), seq: 4 }, { ...event(5), seq: 5 }])
     assert.equal(await second.log.append('a', events(1), { expect: 5 }), 6)
     await second.close()
     await at.clean?.()

@@ -1,5 +1,6 @@
 // Streams of events, as the writer's thread keeps them: one row for each append, its events packed as one JSON array.
 import { fault } from '#contracts/faults.ts'
+import { packRewritten, unpack } from '../events.ts'
 import { createLru } from '../lru.ts'
 import type { Database } from './database.ts'
 
@@ -16,6 +17,9 @@ export function createStreams(db: Database) {
   const trimmed = db.prepare('SELECT through FROM trims WHERE stream = ?')
   const add = db.prepare('INSERT INTO segments VALUES (?, ?, ?, ?)')
   const segments = db.prepare(`SELECT first, last, body FROM segments WHERE stream = ? AND last > ? ORDER BY last LIMIT ${segmentsAtOnce}`)
+
+  const overlapping = db.prepare('SELECT first, last, body FROM segments WHERE stream = ? AND last >= ? AND first <= ?')
+  const without = db.prepare('DELETE FROM segments WHERE stream = ? AND last >= ? AND first <= ?')
 
   function headOf(stream: string): Head {
     const known = heads.get(stream)
@@ -45,7 +49,8 @@ export function createStreams(db: Database) {
           found.push(first, body)
           at = end
           chars += body.length
-          if (at - from >= limit) return [...found, false]
+          // Where a stretch was rewritten there are fewer events than seqs: only who unpacks them can tell whether they are enough.
+          if (at - from >= limit) return [...found, at < headOf(stream).last]
           if (chars > readCharsMax) return [...found, true]
         }
         if (rows.length < segmentsAtOnce) return [...found, false]
@@ -63,6 +68,19 @@ export function createStreams(db: Database) {
       db.prepare('INSERT INTO trims VALUES (?, ?) ON CONFLICT (stream) DO UPDATE SET through = excluded.through').run(stream, end)
       db.prepare('DELETE FROM segments WHERE stream = ? AND last <= ?').run(stream, end)
       head.trimmed = end
+    },
+    rewrite(stream: string, from: number, through: number, body: string): undefined {
+      const { last } = headOf(stream)
+      if (through > last) throw fault('STREAM_MOVED', { stream, head: last, expect: through })
+      // A segment that reaches out of the range keeps what lies outside.
+      const reaching = (overlapping.all(stream, from, through) as [number, number, string][]).filter(([first, end]) => first < from || end > through).flatMap(([first, , packed]) => unpack(packed, first))
+      without.run(stream, from, through)
+      for (const kept of [reaching.filter(({ seq }) => seq < from), reaching.filter(({ seq }) => seq > through)]) {
+        if (kept.length === 0) continue
+        const range = { from: kept[0]!.seq, through: kept.at(-1)!.seq }
+        add.run(stream, range.from, range.through, packRewritten(range, kept))
+      }
+      add.run(stream, from, through, body)
     },
     remove(stream: string): undefined {
       heads.delete(stream)

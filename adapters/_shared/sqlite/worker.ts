@@ -28,7 +28,7 @@ function serve(db: Database): void {
     define: docs.define, insert: docs.insert, get: docs.get, find: docs.find, update: docs.update, updateMany: docs.updateMany,
     remove: docs.remove, removeMany: docs.removeMany, count: docs.count, sweep: docs.sweep,
     insertMany: (at: number, list: Parameters<typeof docs.insertMany>[1]) => docs.insertMany(at, list, survives),
-    append: streams.append, read: streams.read, bounds: streams.bounds, trim: streams.trim, remove_stream: streams.remove,
+    append: streams.append, read: streams.read, bounds: streams.bounds, trim: streams.trim, rewrite: streams.rewrite, remove_stream: streams.remove,
     ping: () => db.prepare('SELECT 1').get()![0],
     nothing: () => undefined,
     /** A quota that is raised, or lowered to what is used, while the file is open. */

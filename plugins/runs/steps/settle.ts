@@ -26,10 +26,10 @@ async function charge(billing: Ledger, run: Run, credits: number): Promise<numbe
   }
 }
 
-export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void> }
+export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void>; /** When its log may be made small. */ readonly compactAfterMs: number }
 
 /** May be repeated from any point. The run is closed last: until then the sweep comes back to it, so that its session's next is not forgotten. */
-export async function settle({ own, billing, clock, journal, run, wake }: Settling, proposed: Ending): Promise<void> {
+export async function settle({ own, billing, clock, journal, run, wake, compactAfterMs }: Settling, proposed: Ending): Promise<void> {
   const { state } = journal
   const decided = state.ending ?? proposed, { terminal, usage, charged } = decided
   const credits = charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0
@@ -47,5 +47,5 @@ export async function settle({ own, billing, clock, journal, run, wake }: Settli
   const status = terminal.type === 'error' ? 'failed' : terminal.status
   const next = await leave(own, run, { pause: status === 'failed', now: clock.now() })
   if (next) await wake(next)
-  await own.update(Runs, run.id, { set: { phase: 'closed', status, endedAt: clock.now(), answer: answerOf(state).slice(0, answerCharsMax), credits: first + rest }, unset: ['owner', 'due', 'reply'] }, { if: { phase: 'placed', epoch: run.epoch } })
+  await own.update(Runs, run.id, { set: { phase: 'closed', status, endedAt: clock.now(), tidy: clock.now() + compactAfterMs, answer: answerOf(state).slice(0, answerCharsMax), credits: first + rest }, unset: ['owner', 'due', 'reply'] }, { if: { phase: 'placed', epoch: run.epoch } })
 }
