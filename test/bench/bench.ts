@@ -1,10 +1,8 @@
 // The platform against its peer: the same work, interleaved rounds, server on one core and client on the other. Ratios are what to trust.
-//   npm run bench               prints, and writes test/bench/REPORT.md
+//   npm run bench               prints, and writes its chapter of test/bench/REPORT.md
 //   npm run bench -- --rounds 1 quicker, rougher
-import { writeFileSync } from 'node:fs'
-import { cpus } from 'node:os'
-import { join } from 'node:path'
 import { sqliteFloor } from './floor.ts'
+import { circumstances, writeChapter } from './report.ts'
 import { measure, residentMiB, startPeer, startProduct, type Figures, type Target } from './servers.ts'
 import { idleStream } from './streams.ts'
 
@@ -93,15 +91,10 @@ const table = rows.map(([what, mine, peer, measured, unit, least, less]) => {
   return `| ${what} | ${mine} | ${peer} | ${measured < 0.4 && measured > 0 ? `1/${(1 / measured).toFixed(1)}` : one(measured)}${unit} | ${goal} | ${met ? 'met' : 'MISSED'} |`
 }).join('\n')
 
-const report = `# Benchmark
-
-\`npm run bench\`, ${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}: server on one core, client on the other, medians of ${rounds} interleaved rounds.
+writeChapter('Benchmark', `${circumstances('npm run bench')}: server on one core, client on the other, medians of ${rounds} interleaved rounds.
 The work: start a run and read its event stream to the end, 20 tokens without model latency. Ours with everything on: authentication, validation, sessions,
 billing, full sync on every commit; only the rate limit is lifted. The peer keeps its data in memory. Machines differ: trust the ratios.
 
 | | this platform | LangGraph JS 2.0.0 (last row: SQLite alone) | ratio | goal | |
 |---|---|---|---|---|---|
-${table}
-`
-writeFileSync(join(import.meta.dirname, 'REPORT.md'), report)
-say(`\n${report}`)
+${table}`)
