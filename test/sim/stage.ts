@@ -25,7 +25,8 @@ import { simTools, type Effects } from './tools.ts'
 
 export const leaseMs = 600, sweepMs = 100
 const config = readConfig(runsPlugin, { RUNS_LEASE_MS: String(leaseMs), RUNS_SWEEP_MS: String(sweepMs), RUNS_QUESTION_MS: '36000000', RUNS_STALL_MS: '100000', RUNS_TRIES_MAX: '3', RUNS_TAKES_MAX: '40' })
-const metrics = { registerMetric() {}, removeSingleMetric() {} }
+/** Every process registers its own, and nobody reads them. */
+const metrics = { registerMetric() {} }
 
 export const caller: Caller = { userId: '00000000-0000-7000-8000-0000000000aa', orgId: '00000000-0000-7000-8000-0000000000bb', role: 'owner' }
 export type Services = { readonly runs: RunService; readonly sessions: SessionService; readonly durable: () => Promise<void> }
