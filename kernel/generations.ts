@@ -14,9 +14,13 @@ type Imported = { readonly url: string; readonly digest: string; readonly import
 /** By the URL of the file. */
 type View = Map<string, Imported>
 
-/** The bare name under which a plugin anywhere on the disk finds this kernel. */
-const ownName = 'agent-platform/plugin'
-const kernelUrl = new URL('index.ts', import.meta.url).href, contractsUrl = new URL('../contracts/', import.meta.url).href
+/** The bare names under which a plugin anywhere on the disk finds this kernel, its ports, and what its plugins let others use. */
+const ownNames = [['agent-platform/plugin', 'kernel/index.ts'], ['agent-platform/contract', 'contracts/contract.ts'], [/^agent-platform\/ports\/([\w-]+)$/, 'ports/$1.ts'], [/^agent-platform\/plugins\/([\w-]+)$/, 'plugins/$1/api.ts']] as const
+const ownFile = (specifier: string): string | undefined => {
+  const name = ownNames.find(([pattern]) => (typeof pattern === 'string' ? pattern === specifier : pattern.test(specifier)))
+  return name && new URL(`../${specifier.replace(name[0], name[1])}`, import.meta.url).href
+}
+const contractsUrl = new URL('../contracts/', import.meta.url).href
 /** The wire's own vocabulary is the kernel's: one for all. */
 const shared = new Set(['contract.ts', 'faults.ts', 'statuses.ts'].map(name => contractsUrl + name))
 
@@ -64,8 +68,9 @@ export function createGenerations(id: string) {
 
   const hooks = registerHooks({
     resolve(specifier, context, next) {
-      if (specifier === ownName) return next(kernelUrl, context)
-      const found = next(specifier, context), isEntry = found.url.includes(`?gen=${id}.`), folder = isEntry ? folderOf(fileURLToPath(plain(found.url))) : folderFor(context.parentURL)
+      const own = ownFile(specifier)
+      if (own !== undefined && !own.includes('/plugins/')) return next(own, context)
+      const found = next(own ?? specifier, context), isEntry = found.url.includes(`?gen=${id}.`), folder = isEntry ? folderOf(fileURLToPath(plain(found.url))) : folderFor(context.parentURL)
       const view = folder === undefined ? undefined : views.get(folder)
       if (folder === undefined || !view) return found
       const file = plain(found.url)

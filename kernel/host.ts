@@ -17,6 +17,8 @@ export type Introspection = {
   plugins(): readonly { readonly name: string; readonly version: string; readonly generation: number }[]
   /** Asks every port and plugin; each within two seconds. */
   health(): Promise<readonly Check[]>
+  /** Resolves when the generations that this one replaced are undone: what they let go of may be taken up. */
+  alone(): Promise<void>
   /** False from the moment that the stop began. */
   serving(): boolean
   /** For metrics of this plugin's own: a registry that lives as long as this generation. */

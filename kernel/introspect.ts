@@ -20,7 +20,7 @@ export function introspect({ clock, engines, metrics, table, serving }: Parts): 
     return Promise.race([probe(), late]).then(() => ({ name, ok: true }), (error: Error) => ({ name, ok: false, detail: error.message })).finally(() => enough.abort())
   }
   return {
-    version: kernelVersion, processId: clock.id(), metrics, serving,
+    version: kernelVersion, processId: clock.id(), metrics, serving, alone: () => Promise.resolve(),
     async exposition() {
       const parts = await Promise.all([metrics, ...[...table().instances.values()].map(instance => instance.metrics)].map(registry => registry.metrics()))
       return { text: parts.filter(part => part.trim() !== '').join('\n'), mime: metrics.contentType }

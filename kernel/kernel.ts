@@ -37,10 +37,10 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
   })
   const isPort = (token: Token) => token.id === Host.id || token.id === Plugins.id || engines.entries().some(([name]) => token.id === `port:${name}`)
 
-  const build = async (plan: Plan, plugin: Plugin, fresh: ReadonlyMap<string, Instance>): Promise<Instance> => {
+  const build = async (plan: Plan, plugin: Plugin, fresh: ReadonlyMap<string, Instance>, alone: Promise<void>): Promise<Instance> => {
     for (const collection of plugin.collections ?? []) await engines.engine<StorageEngine>('storage').define(collection)
     const given = (token: Token, metrics: Registry): unknown => {
-      if (token.id === Host.id) return { ...host, metrics }
+      if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
       if (token.id === Plugins.id) return roster()
       if (token.id === SystemClock.id) return clock
       if (token.kind === 'point') return () => table.points.get(token.id) ?? []
@@ -66,6 +66,10 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
     await stopped
   }
 
+  /** Whoever takes a service goes before its provider. */
+  const retireAll = async (old: readonly Instance[]): Promise<void> => {
+    for (const instance of old.toReversed()) await retire(instance)
+  }
   /** Whatever lives on records of the old version must be able to live on with the new one, or there must be none. */
   const refuseStranding = async (changed: ReadonlySet<string>, plan: Plan) => {
     for (const { plugin, cradle } of table.instances.values()) {
@@ -78,18 +82,20 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
   }
 
   const transition = async (plugins: readonly Plugin[]) => {
+    const alone = Promise.withResolvers<void>()
     const plan = planOf(plugins, isPort), fresh = new Map<string, Instance>()
     const changed = new Set(plan.order.filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin).map(({ name }) => name))
     const rebuilt = affected(plan, changed)
     try {
-      for (const plugin of plan.order) if (rebuilt.has(plugin.name)) fresh.set(plugin.name, await build(plan, plugin, fresh).catch(blame(plugin, 'cannot be built')))
+      for (const plugin of plan.order) if (rebuilt.has(plugin.name)) fresh.set(plugin.name, await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')))
       const next = tabulate(table, new Map(plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!])), strict)
       for (const { plugin, cradle } of fresh.values()) await plugin.health?.(cradle as never).catch(blame(plugin, 'is not healthy'))
       await refuseStranding(changed, plan)
       const old = [...table.instances.values()].filter(instance => next.instances.get(instance.plugin.name) !== instance)
       swap(next)
-      const drained: Promise<unknown> = Promise.all(old.reverse().map(retire)).finally(() => draining.delete(drained))
+      const drained = retireAll(old).finally(() => draining.delete(drained))
       draining.add(drained)
+      void drained.then(alone.resolve)
       return { drained }
     } catch (error) {
       for (const instance of [...fresh.values()].reverse()) if (table.instances.get(instance.plugin.name) !== instance) await instance.retire(0)
@@ -124,7 +130,7 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
       await http.close()
       await changing
       await Promise.all(draining)
-      for (const instance of [...table.instances.values()].reverse()) await retire(instance)
+      await retireAll([...table.instances.values()])
       table = emptyTable
       await engines.close()
     },
