@@ -15,14 +15,16 @@ type Imported = { readonly url: string; readonly digest: string; readonly import
 type View = Map<string, Imported>
 
 /** The bare names under which a plugin anywhere on the disk finds this kernel, its ports, and what its plugins let others use. */
-const ownNames = [['agent-platform/plugin', 'kernel/index.ts'], ['agent-platform/contract', 'contracts/contract.ts'], [/^agent-platform\/ports\/([\w-]+)$/, 'ports/$1.ts'], [/^agent-platform\/plugins\/([\w-]+)$/, 'plugins/$1/api.ts']] as const
+const ownNames = [['agent-platform/plugin', 'kernel/index'], ['agent-platform/contract', 'contracts/contract'], [/^agent-platform\/ports\/([\w-]+)$/, 'ports/$1'], [/^agent-platform\/plugins\/([\w-]+)$/, 'plugins/$1/api']] as const
+/** `.ts` as it stands, `.js` where it was published. */
+const kind = import.meta.filename.slice(-3)
 const ownFile = (specifier: string): string | undefined => {
   const name = ownNames.find(([pattern]) => (typeof pattern === 'string' ? pattern === specifier : pattern.test(specifier)))
-  return name && new URL(`../${specifier.replace(name[0], name[1])}`, import.meta.url).href
+  return name && new URL(`../${specifier.replace(name[0], name[1])}${kind}`, import.meta.url).href
 }
 const contractsUrl = new URL('../contracts/', import.meta.url).href
 /** The wire's own vocabulary is the kernel's: one for all. */
-const shared = new Set(['contract.ts', 'faults.ts', 'statuses.ts'].map(name => contractsUrl + name))
+const shared = new Set(['contract', 'faults', 'statuses'].map(name => `${contractsUrl}${name}${kind}`))
 
 const plain = (url: string) => url.split('?', 1)[0]!
 const folderOf = (entry: string) => `${pathToFileURL(dirname(entry)).href}/`

@@ -31,8 +31,8 @@ export type Listed = { readonly name: string; readonly version: string; readonly
 /** Changes which plugins serve. Each change resolves when the new set serves; calls under way end on the old one. PLUGIN_REFUSED says why, and what goes on serving; NOT_FOUND for an unknown name. */
 export type Roster = {
   list(): readonly Listed[]
-  /** A path, or the name of one that was unloaded. It is loaded again at the next start. */
-  load(what: string): Promise<Listed>
+  /** A path, or the name of one that was unloaded. It is loaded again at the next start. `replace`: in place of the plugin of that name, wherever that came from. */
+  load(what: string, options?: { readonly replace?: boolean }): Promise<Listed>
   reload(name: string): Promise<Listed>
   /** Back to the generation before; again: forth. */
   rollback(name: string): Promise<Listed>

@@ -9,6 +9,7 @@ import { builtInDir, readChoices, sourceAt, sourcesIn, stampOf, writeChoices } f
 
 type Version = { readonly plugin: Plugin; readonly source?: Source }
 type Entry = Version & { readonly stamp: string; /** What served before, to go back to. */ readonly before?: Version }
+const versionOf = ({ plugin, source }: Entry): Version => ({ plugin, ...(source ? { source } : {}) })
 type Entries = ReadonlyMap<string, Entry>
 
 type Parts = {
@@ -75,7 +76,7 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
     if (!old.source) throw refuse(`${name} was handed in by the program that started the kernel; there is nothing to read it from.`)
     const { plugin, ...rest } = await importNow(old.source).catch((error: unknown) => Promise.reject(refuse(`${whyOf(error)} ${stays(name)}`, error)))
     if (plugin.name !== name) throw refuse(`${old.source.entry} now says that it is ${plugin.name}. ${stays(name)}`)
-    return { ...rest, plugin, before: { plugin: old.plugin, source: old.source } }
+    return { ...rest, plugin, before: versionOf(old) }
   }
 
   const roster: Roster = {
@@ -84,7 +85,7 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
       ...readChoices(dataDir).off.map((name): Listed => ({ name, version: '', state: 'off', generation: 0, source: '', previous: null, detail: '' })),
       ...[...failed].map(([source, detail]): Listed => ({ name: '', version: '', state: 'failed', generation: 0, source, previous: null, detail })),
     ],
-    load: what => inTurn(async () => {
+    load: (what, { replace = false } = {}) => inTurn(async () => {
       const { off } = readChoices(dataDir), isName = off.includes(what)
       let entry: Entry | undefined
       for (const source of isName ? sourcesNow().sources : [sourceAt(what)]) {
@@ -94,10 +95,11 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
       }
       if (!entry) throw refuse(`${what} serves already; reload it.`)
       const { name } = entry.plugin, other = entries.get(name)
-      if (other) throw refuse(`${name} is served from ${other.source?.entry ?? 'elsewhere'}; unload it first.`)
-      await swap(new Map([...entries, [name, entry]]), `${name} was not loaded.`)
+      if (other && !replace) throw refuse(`${name} is served from ${other.source?.entry ?? 'elsewhere'}; unload it first.`)
+      await swap(new Map([...entries, [name, other ? { ...entry, before: versionOf(other) } : entry]]), other ? stays(name) : `${name} was not loaded.`)
       choose(({ loaded, off: out }) => {
         out.delete(name)
+        if (other?.source) loaded.delete(other.source.entry)
         if (!isFound(entry.source!)) loaded.add(entry.source!.entry)
       })
       failed.delete(entry.source!.entry)
@@ -108,9 +110,14 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
       return listed(name)
     }),
     rollback: name => inTurn(async () => {
-      const { before, plugin, source, stamp } = serving(name)
-      if (!before) throw refuse(`${name} ${plugin.version} is the first that served; there is nothing to go back to.`)
-      await swap(new Map([...entries, [name, { ...before, stamp, before: { plugin, ...(source ? { source } : {}) } }]]), stays(name))
+      const now = serving(name), { before } = now
+      if (!before) throw refuse(`${name} ${now.plugin.version} is the first that served; there is nothing to go back to.`)
+      await swap(new Map([...entries, [name, { ...before, stamp: before.source?.entry === now.source?.entry ? now.stamp : stampOf(before.source!), before: versionOf(now) }]]), stays(name))
+      // Where the two lie in different places, the next start must find the right one.
+      if (before.source && now.source && before.source.entry !== now.source.entry) choose(({ loaded }) => {
+        loaded.delete(now.source!.entry)
+        if (!isFound(before.source!)) loaded.add(before.source!.entry)
+      })
       return listed(name)
     }),
     unload: name => inTurn(async () => {
