@@ -58,7 +58,7 @@ export function openapi(operations: readonly Described[], events: Readonly<Recor
     servers: [{ url: '/' }],
     paths,
     components: {
-      securitySchemes: { user: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /api/v1/auth/token (API key) or POST /api/v1/auth/login.' } },
+      securitySchemes: { user: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /api/v1/auth/token (API key) or POST /api/v1/auth/login.' }, operator: { type: 'http', scheme: 'bearer', description: 'The OPERATOR_TOKEN of whoever runs the platform.' } },
       schemas: {
         Error: { type: 'object', required: ['detail', 'code', 'request_id'], properties: { detail: { type: 'string' }, code: { type: 'string', enum: Object.keys(faults) }, request_id: { type: 'string' } } },
         ...Object.fromEntries(Object.entries(events).map(([type, schema]) => [`event.${type}`, schema])),

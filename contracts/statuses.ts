@@ -6,7 +6,9 @@ export const isSchema = (reply: Operation['reply']): reply is Exclude<Operation[
 
 export function faultsOf(operation: Operation): readonly FaultCode[] {
   const codes: FaultCode[] = ['INTERNAL', 'UNAVAILABLE', 'STORAGE_FULL', 'STOPPING']
-  if ((operation.auth ?? 'user') !== 'public') codes.push('UNAUTHENTICATED', 'ACCOUNT_SUSPENDED')
+  const auth = operation.auth ?? 'user'
+  if (auth === 'user') codes.push('UNAUTHENTICATED', 'ACCOUNT_SUSPENDED')
+  else if (auth !== 'public') codes.push('CREDENTIAL_REFUSED')
   if (operation.params || operation.query || operation.headers || operation.body) codes.push('INVALID_FIELD')
   if (operation.query) codes.push('MALFORMED_TEXT', 'CURSOR_INVALID')
   if (operation.params) codes.push('NOT_FOUND', 'MALFORMED_REQUEST')

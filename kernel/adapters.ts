@@ -18,7 +18,9 @@ export type Engines = {
 }
 
 const home = new URL('../adapters/', import.meta.url)
-const schemesOf = (port: string) => readdirSync(new URL(`${port}/`, home)).filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts')).map(file => `${file.slice(0, -3)}:`)
+/** `.ts` as it stands, `.js` where it was published. */
+const kind = import.meta.filename.slice(-3)
+const schemesOf = (port: string) => readdirSync(new URL(`${port}/`, home)).filter(file => file.endsWith(kind) && !/\.(?:test|d)\.[jt]s$/.test(file)).map(file => `${file.slice(0, -3)}:`)
 
 const settingOf = (port: string): keyof Settings => `${port.toUpperCase()}_URL` as keyof Settings
 const ports = ['clock', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'mail', 'models', 'limits', 'http'] as const
@@ -29,8 +31,8 @@ async function load(port: string, setting: string, value: string): Promise<{ ada
   const refuse = (why: string) => fault('INVALID_FIELD', { field: setting, why })
   if (!URL.canParse(value)) throw refuse(`is not a URL; it starts with one of ${schemesOf(port).join(' ')}`)
   const url = new URL(value), scheme = url.protocol.slice(0, -1)
-  if (!/^[a-z][a-z0-9+]*$/.test(scheme) || !existsSync(new URL(`${port}/${scheme}.ts`, home))) throw refuse(`there is no adapter "${scheme}:"; there are ${schemesOf(port).join(' ')}`)
-  const { default: adapter } = (await import(new URL(`${port}/${scheme}.ts`, home).href)) as { default: Adapter }
+  if (!/^[a-z][a-z0-9+]*$/.test(scheme) || !existsSync(new URL(`${port}/${scheme}${kind}`, home))) throw refuse(`there is no adapter "${scheme}:"; there are ${schemesOf(port).join(' ')}`)
+  const { default: adapter } = (await import(new URL(`${port}/${scheme}${kind}`, home).href)) as { default: Adapter }
   for (const name of url.searchParams.keys()) {
     const known = Object.keys(adapter.options ?? {})
     if (!known.includes(name)) throw refuse(`${scheme}: has no option "${name}"; there are ${known.join(', ') || 'none'}`)

@@ -1,29 +1,37 @@
 // From the environment to a kernel with its plugins: what `start`, the commands and the tests do alike.
+import { existsSync } from 'node:fs'
+import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { bindAdapters } from './adapters.ts'
+import { createGenerations } from './generations.ts'
+import type { Roster } from './host.ts'
 import { createKernel, type Kernel } from './kernel.ts'
 import { createLog } from './log.ts'
-import { loadPlugins } from './sources.ts'
 import type { Plugin } from './plugin.ts'
+import { createRoster } from './roster.ts'
 import { readSettings, type Environment, type Settings } from './settings.ts'
 
-export type Booted = { readonly kernel: Kernel; readonly settings: Settings; readonly engine: <T>(port: string) => T; readonly log: Log }
+export type Booted = { readonly kernel: Kernel; readonly roster: Roster; readonly settings: Settings; readonly engine: <T>(port: string) => T; readonly log: Log }
 type Options = { readonly env: Environment; /** Engines that stand in for what the settings name. */ readonly given?: Readonly<Record<string, unknown>>; readonly plugins?: readonly Plugin[]; readonly strict?: boolean; readonly write?: (line: string) => void }
 
 export async function boot({ env, given = {}, plugins, strict = false, write = line => process.stderr.write(line) }: Options): Promise<Booted> {
   const settings = readSettings(env)
+  if (settings.PLUGINS_DIR !== undefined && !existsSync(settings.PLUGINS_DIR)) throw fault('INVALID_FIELD', { field: 'PLUGINS_DIR', why: 'is no folder' })
   // The clock comes first, for the log's lines are dated by it too.
   const silent: Log = () => undefined
-  const clock = given['clock'] ?? (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>('clock')
-  const log = createLog({ level: settings.LOG_LEVEL, now: () => (clock as Clock).now(), write })
+  const clock = (given['clock'] ?? (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>('clock')) as Clock
+  const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
   const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } })
-  const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict })
+  const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, roster: () => roster })
+  const generations = createGenerations(clock.id())
+  const roster = createRoster({ dataDir: settings.DATA_DIR, pluginsDir: settings.PLUGINS_DIR, generations, log, become: kernel.become, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  const stop = () => kernel.stop().finally(generations.close)
   try {
-    await kernel.become(plugins ?? (await loadPlugins()))
+    await roster.begin(plugins)
   } catch (error) {
-    await kernel.stop()
+    await stop()
     throw error
   }
-  return { kernel, settings, engine: engines.engine, log }
+  return { kernel: { ...kernel, stop }, roster, settings, engine: engines.engine, log }
 }

@@ -1,22 +1,31 @@
 // What the command line offers: `start`, and every command of the kernel and the plugins.
 import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
-import type { TSchema } from 'typebox'
+import { Type as t, type TSchema } from 'typebox'
 import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
 import { fault } from '#contracts/faults.ts'
 import { backupCommand, backupOptions, restore, restoreOptions } from './backup.ts'
 import { boot, type Booted } from './boot.ts'
 import { helpOf, readSettings } from './settings.ts'
-import { loadPlugins } from './sources.ts'
+import { createGenerations, importOnce } from './generations.ts'
+import type { Plugin } from './plugin.ts'
+import { loadPlugins, readChoices } from './sources.ts'
+import { watchPlugins } from './watch.ts'
 
 const print = (text: string) => process.stdout.write(`${text}\n`)
-const commandsOf = ({ kernel, settings, engine }: Booted): Commands => new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'))]])
+type Offered = { readonly name: string; readonly summary: string; readonly options: TSchema; readonly needsServer?: true | undefined }
+
+function commandsOf({ kernel, settings, engine }: Booted): Commands {
+  const commands = new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'))] as const]), offered = [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
+  // What the command line asks a living server first: it may serve plugins that are not part of this program.
+  return commands.set('help', { summary: 'Every command with its options.', options: t.Object({}), run: async () => offered })
+}
 
 async function start(): Promise<void> {
   // What fails on the way (a port that is taken, a certificate that is none) undoes what was opened, so that the process ends.
   await using opened = new AsyncDisposableStack()
   const booted = await boot({ env: process.env })
-  const { kernel, settings, log } = booted
+  const { kernel, roster, settings, log } = booted
   opened.defer(kernel.stop)
   opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted)))
   const { port } = await kernel.listen()
@@ -30,19 +39,33 @@ async function start(): Promise<void> {
     process.exit(0)
   }
   process.on('SIGTERM', () => void stop('SIGTERM')).on('SIGINT', () => void stop('SIGINT'))
+  process.on('SIGHUP', () => void roster.reconcile().then(({ changes }) => log('info', 'plugins.reconciled', { changes }), (error: unknown) => log('error', 'plugins.reconciled', { error })))
+  if (settings.PLUGINS_WATCH) serving.defer(watchPlugins({ roster, clock: booted.engine('clock'), log, pluginsDir: settings.PLUGINS_DIR }))
   // Said last: whoever reads it may stop us at once.
   const scheme = settings.TLS_CERT ? 'https' : 'http'
   print(`Serving ${scheme}://localhost:${port}/api/v1 (read ${scheme}://localhost:${port}/api/v1/docs)`)
   flushCompileCache()
 }
 
-/** Options by the command's schema; `--json` and `--help` belong to all. */
-function parseOptions(args: string[], schema: TSchema): { options: Record<string, unknown>; json: boolean } {
-  const properties = (schema as { properties?: Record<string, { type?: string }> }).properties ?? {}
+type Properties = Record<string, { type?: string; 'x-operand'?: boolean }>
+const propertiesOf = (schema: TSchema) => (schema as { properties?: Properties }).properties ?? {}
+const operandsOf = (schema: TSchema) => Object.entries(propertiesOf(schema)).filter(([, property]) => property['x-operand']).map(([name]) => name)
+
+/** Options by the command's schema, and words for those marked as operands; `--json` and `--help` belong to all. */
+function parseOptions(args: string[], schema: TSchema, words: readonly string[] = []): { options: Record<string, unknown>; json: boolean } {
+  const properties = propertiesOf(schema), operands = operandsOf(schema)
   const kinds = Object.fromEntries(Object.entries(properties).map(([name, { type }]) => [name, { type: type === 'boolean' ? 'boolean' as const : 'string' as const }]))
   const { values } = parseArgs({ args, options: { ...kinds, json: { type: 'boolean' } } })
   const { json, ...options } = values
-  return { options, json: Boolean(json) }
+  if (words.length > operands.length) throw new Error(`"${words[operands.length]}" is one word too many.`)
+  return { options: { ...options, ...Object.fromEntries(words.map((word, i) => [operands[i]!, word])) }, json: Boolean(json) }
+}
+
+/** Objects alike, one a line, their fields one below the other. */
+function tableOf(rows: readonly Record<string, unknown>[]): string {
+  const names = Object.keys(rows[0]!), lines = [names, ...rows.map(row => names.map(name => (row[name] === null ? '' : String(row[name]))))]
+  const widths = names.map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
+  return lines.map(line => `\n  ${line.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd()}`).join('')
 }
 
 function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): void {
@@ -55,31 +78,45 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
   // A check that was made and found something is an answer, and no success.
   if ((answer.result as { ok?: boolean } | null)?.ok === false) process.exitCode = 1
   if (json) print(JSON.stringify(answer.result))
-  else for (const [name, value] of Object.entries((answer.result ?? {}) as object)) print(`${name}: ${typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
+  else for (const [name, value] of Object.entries((answer.result ?? {}) as object)) print(`${name}: ${Array.isArray(value) && value.length > 0 && value.every(one => typeof one === 'object') ? tableOf(value) : typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
 }
+
+/** This program's plugins, and those that were loaded from elsewhere as far as they can be read. */
+async function allPlugins(dataDir: string): Promise<Plugin[]> {
+  const generations = createGenerations('commands')
+  try {
+    const others = await Promise.all(readChoices(dataDir).loaded.map(entry => importOnce({ entry }).catch(() => undefined)))
+    return [...(await loadPlugins()), ...others.filter(plugin => plugin !== undefined)]
+  } finally {
+    generations.close()
+  }
+}
+const offeredBy = (plugins: readonly Plugin[]): Offered[] => [...plugins.flatMap(plugin => Object.entries(plugin.commands ?? {})).map(([name, { summary, options, needsServer }]) => ({ name, summary, options, needsServer })), { name: 'backup', summary: 'Copies the embedded installation into an empty folder while it runs.', options: backupOptions }]
 
 /** In the living server of DATA_DIR when there is one, else in a kernel of its own that opens no port. */
 async function command(words: string[], rest: string[]): Promise<void> {
-  const plugins = await loadPlugins(), { DATA_DIR } = readSettings(process.env), name = words.join(' ')
-  const offered = new Map(plugins.flatMap(plugin => Object.entries(plugin.commands ?? {})))
-  const schema = name === 'backup' ? backupOptions : offered.get(name)?.options
-  if (!schema) throw new Error(`There is no command "${name}". There are: ${[...offered.keys(), 'backup', 'restore', 'start'].sort().join(', ')}. --help says more.`)
-  const { options, json } = parseOptions(rest, schema)
-  const asked = await askServer(DATA_DIR, name, options)
+  const { DATA_DIR } = readSettings(process.env), served = await askServer(DATA_DIR, 'help', {})
+  const offered = served?.ok ? (served.result as Offered[]) : offeredBy(await allPlugins(DATA_DIR))
+  // The longest name that the words begin with; what follows are operands.
+  const found = offered.filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `)).toSorted((a, b) => b.name.length - a.name.length)[0]
+  if (!found) throw new Error(`There is no command "${words.join(' ')}". There are: ${[...offered.map(({ name }) => name), 'restore', 'start'].sort().join(', ')}. --help says more.`)
+  const { options, json } = parseOptions(rest, found.options, words.slice(found.name.split(' ').length))
+  const asked = await askServer(DATA_DIR, found.name, options)
   if (asked) return report(asked, json)
-  const booted = await boot({ env: process.env, plugins })
+  if (found.needsServer) throw new Error(`No server runs on ${DATA_DIR}: ${found.name} acts on a living one.`)
+  const booted = await boot({ env: process.env })
   try {
-    report(await runCommand(commandsOf(booted), name, options), json)
+    report(await runCommand(commandsOf(booted), found.name, options), json)
   } finally {
     await booted.kernel.stop()
   }
 }
 
 async function help(): Promise<void> {
-  const plugins = await loadPlugins()
-  const commands = plugins.flatMap(plugin => Object.entries(plugin.commands ?? {})).map(([name, { summary, options }]) => [`${name} ${Object.keys((options as { properties?: object }).properties ?? {}).map(option => `--${option} …`).join(' ')}`, summary] as const)
+  const plugins = await allPlugins(readSettings(process.env).DATA_DIR)
+  const usage = ({ name, options }: Offered) => [name, ...operandsOf(options).map(operand => `<${operand}>`), ...Object.keys(propertiesOf(options)).filter(option => !operandsOf(options).includes(option)).map(option => `--${option} …`)].join(' ')
   print('node kernel/main.ts <command> [options] [--json]\n\nCommands')
-  for (const [name, about] of [['start', 'Starts the API.'], ...commands, ['backup --to …', 'Copies the embedded installation into an empty folder while it runs.'], ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.']] as const) print(`  ${name.padEnd(52)} ${about}`)
+  for (const [name, about] of [['start', 'Starts the API.'], ...offeredBy(plugins).map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.']] as const) print(`  ${name.padEnd(52)} ${about}`)
   print('\nSettings (environment)')
   for (const { name, fallback, about } of helpOf(plugins)) print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
 }

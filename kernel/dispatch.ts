@@ -47,7 +47,7 @@ export function createDispatcher({ authenticators, limiter, engines, log, strict
       const caller = each.kind === kind ? await each.authenticate(request.headers) : undefined
       if (caller) return caller
     }
-    throw fault('UNAUTHENTICATED')
+    throw kind === 'user' ? fault('UNAUTHENTICATED') : fault('CREDENTIAL_REFUSED', { kind })
   }
   const limit = async ({ operation, instance }: Endpoint, subject: { user: string | undefined; address: string }) => {
     if (!operation.limit) return

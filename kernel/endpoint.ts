@@ -18,7 +18,7 @@ const mounts = { v1: '/api/v1', root: '' } as const
 export function endpointsOf(instance: Instance, strict: boolean): Endpoint[] {
   const validator = createValidator(), { contract = {}, routes = {}, mount = 'v1' } = instance.plugin
   const object = (properties: Record<string, unknown>, required: string[]) => ({ type: 'object', properties, required })
-  return Object.entries(contract).map(([key, operation]) => ({
+  const compiled = (key: string, operation: Operation): Endpoint => ({
     key: key as OperationKey, operation, instance, handler: routes[key]!,
     path: mounts[mount] + key.slice(key.indexOf(' ') + 1),
     checks: {
@@ -29,5 +29,12 @@ export function endpointsOf(instance: Instance, strict: boolean): Endpoint[] {
       ...(operation.body && operation.streamed && { bodyStart: validator.check('body', { ...operation.body, required: [] }) }),
       ...(strict && isSchema(operation.reply) && { reply: validator.check('reply', operation.reply) }),
     },
-  }))
+  })
+  return Object.entries(contract).map(([key, operation]) => {
+    try {
+      return compiled(key, operation)
+    } catch (error) {
+      throw new Error(`${instance.plugin.name} ${instance.plugin.version} cannot offer ${key}: ${(error as Error).message}`, { cause: error })
+    }
+  })
 }

@@ -17,9 +17,32 @@ export type Introspection = {
   plugins(): readonly { readonly name: string; readonly version: string; readonly generation: number }[]
   /** Asks every port and plugin; each within two seconds. */
   health(): Promise<readonly Check[]>
+  /** Resolves when the generations that this one replaced are undone: what they let go of may be taken up. */
+  alone(): Promise<void>
   /** False from the moment that the stop began. */
   serving(): boolean
+  /** For metrics of this plugin's own: a registry that lives as long as this generation. */
   readonly metrics: Registry
+  /** All metrics, of the kernel and of every plugin that serves, in Prometheus text format. */
+  exposition(): Promise<{ readonly text: string; readonly mime: string }>
 }
+
+export type Listed = { readonly name: string; readonly version: string; readonly state: 'serving' | 'off' | 'failed'; readonly generation: number; /** The file with the plugin. */ readonly source: string; readonly previous: string | null; /** Why it failed. */ readonly detail: string }
+/** Changes which plugins serve. Each change resolves when the new set serves; calls under way end on the old one. PLUGIN_REFUSED says why, and what goes on serving; NOT_FOUND for an unknown name. */
+export type Roster = {
+  list(): readonly Listed[]
+  /** A path, or the name of one that was unloaded. It is loaded again at the next start. `replace`: in place of the plugin of that name, wherever that came from. */
+  load(what: string, options?: { readonly replace?: boolean }): Promise<Listed>
+  reload(name: string): Promise<Listed>
+  /** Back to the generation before; again: forth. */
+  rollback(name: string): Promise<Listed>
+  /** It stays out at the next start. */
+  unload(name: string): Promise<{ readonly name: string }>
+  /** Would it load? Nothing changes. */
+  check(path: string): Promise<{ readonly name: string; readonly version: string; readonly replaces: string | null }>
+  /** Reads folders and choices again, as at a start. */
+  reconcile(): Promise<{ readonly changes: readonly string[] }>
+}
+export const Plugins = port<Roster>('plugins')
 
 export const Host = port<Introspection>('host')

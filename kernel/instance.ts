@@ -1,5 +1,6 @@
 // One generation of one plugin: its container, its undo stack, and the count of calls that are inside it.
 import { asFunction, asValue, createContainer, type AwilixContainer } from 'awilix'
+import { Registry } from 'prom-client'
 import type { Caller } from '#contracts/contract.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -13,6 +14,7 @@ export type Instance = {
   readonly generation: number
   readonly rates: Readonly<Record<string, Rate>>
   readonly cradle: Cradle
+  readonly metrics: Registry
   /** Items for points, made once. */
   readonly items: readonly { readonly point: string; readonly item: unknown }[]
   /** Runs `call` with the request's values beside the deps; counted, so that a drain can wait for it. */
@@ -29,24 +31,49 @@ export type Parts = {
   readonly log: Log
   readonly clock: Clock
   /** What a token stands for, seen by this plugin. */
-  given(token: Token): unknown
+  given(token: Token, metrics: Registry): unknown
 }
 export type RequestValues = { caller: Caller | undefined; params: unknown; query: unknown; headers: unknown; body: unknown; after: number; address: string; signal: AbortSignal }
 
+/** Others call what a plugin contributes: what they wait for counts as a call inside it. */
+function whileInside(item: unknown, counted: <T>(call: () => T | Promise<T>) => Promise<T>): unknown {
+  if (typeof item !== 'object' || item === null) return item
+  const methods = new Map<unknown, unknown>()
+  return new Proxy(item, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      if (!methods.has(value)) methods.set(value, (...args: unknown[]) => {
+        const answer: unknown = Reflect.apply(value, target, args)
+        return answer instanceof Promise ? counted(() => answer) : answer
+      })
+      return methods.get(value)
+    },
+  })
+}
+
 export async function createInstance({ plugin, generation, config, rates, log, clock, given }: Parts): Promise<Instance> {
   const root: AwilixContainer<Cradle> = createContainer<Cradle>({ strict: true })
-  const stack = new AsyncDisposableStack(), abort = new AbortController()
+  const stack = new AsyncDisposableStack(), abort = new AbortController(), metrics = new Registry()
   let inside = 0, idle: (() => void) | undefined
   root.register({
     config: asValue(config), rates: asValue(rates), signal: asValue(abort.signal),
     log: asValue((level: Parameters<Log>[0], event: string, fields?: object) => log(level, `${plugin.name}.${event}`, { ...fields })),
     defer: asValue((undo: () => unknown) => stack.defer(async () => void (await undo()))),
   })
-  for (const [name, token] of Object.entries(plugin.uses ?? {})) root.register(name, asValue(given(token)))
+  for (const [name, token] of Object.entries(plugin.uses ?? {})) root.register(name, asValue(given(token, metrics)))
   for (const [name, make] of Object.entries(plugin.services ?? {})) root.register(name, asFunction(make as (deps: Cradle) => unknown).singleton())
 
   const leave = () => {
     if (--inside === 0) idle?.()
+  }
+  const counted = async <T>(call: () => T | Promise<T>): Promise<T> => {
+    inside++
+    try {
+      return await call()
+    } finally {
+      leave()
+    }
   }
   const retire = async (drainMs: number) => {
     if (inside > 0) {
@@ -61,21 +88,14 @@ export async function createInstance({ plugin, generation, config, rates, log, c
   }
   try {
     for (const name of Object.keys(plugin.services ?? {})) root.resolve(name)
-    const items = (plugin.contributes ?? []).map(({ point, make }) => ({ point, item: make(root.cradle as never) }))
+    const items = (plugin.contributes ?? []).map(({ point, make }) => ({ point, item: whileInside(make(root.cradle as never), counted) }))
     await plugin.start?.(root.cradle as never)
     return {
-      plugin, generation, rates, items, cradle: root.cradle, retire,
+      plugin, generation, rates, items, metrics, cradle: root.cradle, retire,
       service: name => root.resolve(name),
-      async within(values, call) {
-        inside++
-        try {
-          // A request's scope is its values before the container's cradle: they are found first, the cradle stays strict about the rest.
-          // awilix's own createScope() builds a whole container, 10 µs and its garbage for each request, to hold the same eight values.
-          return await call({ __proto__: root.cradle, ...values } as never)
-        } finally {
-          leave()
-        }
-      },
+      // A request's scope is its values before the container's cradle: they are found first, the cradle stays strict about the rest.
+      // awilix's own createScope() builds a whole container, 10 µs and its garbage for each request, to hold the same eight values.
+      within: (values, call) => counted(() => call({ __proto__: root.cradle, ...values } as never)),
     }
   } catch (error) {
     await retire(0).catch((cause: unknown) => log('error', 'plugin.undo', { plugin: plugin.name, error: cause }))

@@ -1,4 +1,5 @@
 // How the kernel answers what plugins ask about it.
+import type { Registry } from 'prom-client'
 import type { TSchema } from 'typebox'
 import type { Clock } from '#ports/clock.ts'
 import type { Lifecycle } from '#ports/token.ts'
@@ -10,7 +11,7 @@ import type { Table } from './table.ts'
 /** A part that does not answer within this is reported as not healthy, in milliseconds. */
 const healthMsMax = 2000
 
-type Parts = { readonly clock: Clock; readonly engines: Engines; readonly metrics: Introspection['metrics']; readonly table: () => Table; readonly serving: () => boolean }
+type Parts = { readonly clock: Clock; readonly engines: Engines; readonly metrics: Registry; readonly table: () => Table; readonly serving: () => boolean }
 
 export function introspect({ clock, engines, metrics, table, serving }: Parts): Introspection {
   const asked = async (name: string, probe: () => Promise<unknown>): Promise<Check> => {
@@ -19,7 +20,11 @@ export function introspect({ clock, engines, metrics, table, serving }: Parts): 
     return Promise.race([probe(), late]).then(() => ({ name, ok: true }), (error: Error) => ({ name, ok: false, detail: error.message })).finally(() => enough.abort())
   }
   return {
-    version: kernelVersion, processId: clock.id(), metrics, serving,
+    version: kernelVersion, processId: clock.id(), metrics, serving, alone: () => Promise.resolve(),
+    async exposition() {
+      const parts = await Promise.all([metrics, ...[...table().instances.values()].map(instance => instance.metrics)].map(registry => registry.metrics()))
+      return { text: parts.filter(part => part.trim() !== '').join('\n'), mime: metrics.contentType }
+    },
     operations: () => [...table().endpoints.values()].map(({ key, path, operation, instance }) => ({ key, path, operation, plugin: instance.plugin.name })),
     events: () => Object.assign({}, ...[...table().instances.values()].map(({ plugin }) => plugin.emits ?? {})) as Record<string, TSchema>,
     plugins: () => [...table().instances.values()].map(({ plugin, generation }) => ({ name: plugin.name, version: plugin.version, generation })),

@@ -1,5 +1,7 @@
 // Loads plugins, swaps them and stops them. Boot, reload, unload and stop are one algorithm: from the living set to another.
+import type { Registry } from 'prom-client'
 import type { Log } from '#ports/adapter.ts'
+import { isFault } from '#contracts/faults.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
 import type { HttpServer } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
@@ -9,7 +11,7 @@ import type { Token } from '#ports/token.ts'
 import type { RunnableCommand } from './admin.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
-import { Host } from './host.ts'
+import { Host, Plugins, type Roster } from './host.ts'
 import { createInstance, type Instance } from './instance.ts'
 import { introspect } from './introspect.ts'
 import { createMetrics } from './metrics.ts'
@@ -19,24 +21,27 @@ import { httpSettings, readConfig, readRates, type Environment, type Settings } 
 import { emptyTable, methodOf, tabulate, type Table } from './table.ts'
 import { faceOf } from './tenancy.ts'
 
-export type KernelParts = { readonly env: Environment; readonly settings: Settings; readonly engines: Engines; readonly log: Log; readonly strict?: boolean }
+export type KernelParts = { readonly env: Environment; readonly settings: Settings; readonly engines: Engines; readonly log: Log; readonly strict?: boolean; /** Who changes the set of plugins, for those that may ask for it. */ readonly roster: () => Roster }
 
-export function createKernel({ env, settings, engines, log, strict = false }: KernelParts) {
+export function createKernel({ env, settings, engines, log, roster, strict = false }: KernelParts) {
   const clock = engines.engine<Clock>('clock'), http = engines.engine<HttpServer>('http')
   const metrics = createMetrics(), jobs = createJobs(engines.engine<Queue>('queue'))
   let table = emptyTable, generation = 0, serving = false, changing: Promise<unknown> = Promise.resolve()
+  /** Generations that were replaced and still have calls inside. */
+  const draining = new Set<Promise<unknown>>()
 
   const host = introspect({ clock, engines, metrics: metrics.registry, table: () => table, serving: () => serving })
   const dispatcher = createDispatcher({
     authenticators: () => (table.points.get(Authenticators.id) ?? []) as readonly Authenticator[],
     limiter: engines.engine<RateLimiter>('limits'), engines, log, strict,
   })
-  const isPort = (token: Token) => token.id === Host.id || engines.entries().some(([name]) => token.id === `port:${name}`)
+  const isPort = (token: Token) => token.id === Host.id || token.id === Plugins.id || engines.entries().some(([name]) => token.id === `port:${name}`)
 
-  const build = async (plan: Plan, plugin: Plugin, fresh: ReadonlyMap<string, Instance>): Promise<Instance> => {
+  const build = async (plan: Plan, plugin: Plugin, fresh: ReadonlyMap<string, Instance>, alone: Promise<void>): Promise<Instance> => {
     for (const collection of plugin.collections ?? []) await engines.engine<StorageEngine>('storage').define(collection)
-    const given = (token: Token): unknown => {
-      if (token.id === Host.id) return host
+    const given = (token: Token, metrics: Registry): unknown => {
+      if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
+      if (token.id === Plugins.id) return roster()
       if (token.id === SystemClock.id) return clock
       if (token.kind === 'point') return () => table.points.get(token.id) ?? []
       if (token.kind === 'port') return faceOf(token.id, engines.engine(token.id.slice('port:'.length)), plugin)
@@ -61,17 +66,37 @@ export function createKernel({ env, settings, engines, log, strict = false }: Ke
     await stopped
   }
 
+  /** Whoever takes a service goes before its provider. */
+  const retireAll = async (old: readonly Instance[]): Promise<void> => {
+    for (const instance of old.toReversed()) await retire(instance)
+  }
+  /** Whatever lives on records of the old version must be able to live on with the new one, or there must be none. */
+  const refuseStranding = async (changed: ReadonlySet<string>, plan: Plan) => {
+    for (const { plugin, cradle } of table.instances.values()) {
+      const next = plan.order.find(({ name }) => name === plugin.name)
+      if (!plugin.records || (next && !changed.has(plugin.name)) || plugin.records.reads.every(format => next?.records?.reads.includes(format))) continue
+      for (const [format, count] of Object.entries(await plugin.records.live(cradle as never))) {
+        if (count > 0 && !next?.records?.reads.includes(format)) throw new Error(`${next ? `${next.name} ${next.version} cannot read ${format}` : `Without ${plugin.name} nobody reads ${format}`}, which ${count} live ${plugin.records.of} hold.`)
+      }
+    }
+  }
+
   const transition = async (plugins: readonly Plugin[]) => {
+    const alone = Promise.withResolvers<void>()
     const plan = planOf(plugins, isPort), fresh = new Map<string, Instance>()
     const changed = new Set(plan.order.filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin).map(({ name }) => name))
     const rebuilt = affected(plan, changed)
     try {
-      for (const plugin of plan.order) if (rebuilt.has(plugin.name)) fresh.set(plugin.name, await build(plan, plugin, fresh))
+      for (const plugin of plan.order) if (rebuilt.has(plugin.name)) fresh.set(plugin.name, await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')))
       const next = tabulate(table, new Map(plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!])), strict)
-      for (const { plugin, cradle } of fresh.values()) await plugin.health?.(cradle as never)
+      for (const { plugin, cradle } of fresh.values()) await plugin.health?.(cradle as never).catch(blame(plugin, 'is not healthy'))
+      await refuseStranding(changed, plan)
       const old = [...table.instances.values()].filter(instance => next.instances.get(instance.plugin.name) !== instance)
       swap(next)
-      await Promise.all(old.reverse().map(retire))
+      const drained = retireAll(old).finally(() => draining.delete(drained))
+      draining.add(drained)
+      void drained.then(alone.resolve)
+      return { drained }
     } catch (error) {
       for (const instance of [...fresh.values()].reverse()) if (table.instances.get(instance.plugin.name) !== instance) await instance.retire(0)
       throw error
@@ -80,11 +105,15 @@ export function createKernel({ env, settings, engines, log, strict = false }: Ke
 
   return {
     host,
-    /** From the living plugins to these; what is the same value stays untouched. A failure leaves the old set serving and says why. One change at a time. */
-    become(plugins: readonly Plugin[]): Promise<void> {
+    /** From the living plugins to these; what is the same value stays untouched. A failure leaves the old set serving and says why. One change at a time; resolves at the swap, `drained` when the old generations are undone. */
+    become(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
       const turn = changing.then(() => transition(plugins))
       changing = turn.catch(() => undefined)
       return turn
+    },
+    /** Refuses what cannot be planned or configured together, without building anything. */
+    check(plugins: readonly Plugin[]): void {
+      for (const plugin of planOf(plugins, isPort).order) [readConfig, readRates].forEach(read => read(plugin, env))
     },
     async listen(): Promise<{ port: number }> {
       metrics.gaugeStreams(() => http.openStreams())
@@ -100,13 +129,17 @@ export function createKernel({ env, settings, engines, log, strict = false }: Ke
       serving = false
       await http.close()
       await changing
-      for (const instance of [...table.instances.values()].reverse()) await retire(instance)
+      await Promise.all(draining)
+      await retireAll([...table.instances.values()])
       table = emptyTable
       await engines.close()
     },
   }
 }
 export type Kernel = ReturnType<typeof createKernel>
+
+/** The culprit's name before whatever its code threw; faults of the platform name theirs themselves. */
+const blame = ({ name, version }: Plugin, what: string) => (error: unknown) => Promise.reject(isFault(error) ? error : new Error(`${name} ${version} ${what}: ${(error as Error).message}`, { cause: error }))
 
 /** The jobs of living instances: defined when one is swapped in, given back when it goes. */
 function createJobs(queue: Queue) {

@@ -13,6 +13,8 @@ function tune(args: readonly string[]): void {
   process.execve(process.execPath, [process.execPath, ...flags, ...process.execArgv, import.meta.filename, ...args], { ...process.env, [mark]: '1', NODE_COMPILE_CACHE: cache })
 }
 
+// Whoever read has read enough (`| head`).
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 tune(process.argv.slice(2))
 const { run } = await import('./cli.ts')
 await run(process.argv.slice(2)).catch((error: Error) => {

@@ -36,9 +36,12 @@ export const into = <T, D = unknown>(target: Token<T, 'point'>, make: (deps: D) 
 
 export type JobCall = { data: Json; attempt: number; signal: AbortSignal }
 export type JobSpec<D> = { readonly run: (call: D & JobCall) => Promise<void>; readonly options?: JobOptions }
-export type Command<D> = { readonly summary: string; readonly options: TSchema; readonly run: (deps: D, options: never) => Promise<unknown> }
+export type Command<D> = { readonly summary: string; readonly options: TSchema; /** It acts on a living server, and means nothing without one. */ readonly needsServer?: true; readonly run: (deps: D, options: never) => Promise<unknown> }
 /** A command line's options flow from their schema into `run`. */
-export const command = <O extends TSchema, D>(spec: { summary: string; options: O; run: (deps: D, options: Static<O>) => Promise<unknown> }): Command<D> => spec as unknown as Command<D>
+export const command = <O extends TSchema, D>(spec: { summary: string; options: O; needsServer?: true; run: (deps: D, options: Static<O>) => Promise<unknown> }): Command<D> => spec as unknown as Command<D>
+
+/** `reads`: the formats that this version understands, as `kind@n`. `of`: what holds them, in the plural, for a sentence. `live`: how many hold each now. */
+export type RecordsSpec<D> = { readonly reads: readonly string[]; readonly of: string; readonly live: (deps: D) => Promise<Readonly<Record<string, number>>> }
 
 type AnyCollection = Omit<Collection, 'type'> & { readonly type?: unknown }
 
@@ -65,6 +68,8 @@ export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoIn
   /** SSE event types → the schema of their data. */
   readonly emits?: Readonly<Record<string, TSchema>>
   readonly contributes?: readonly Contribution<D>[]
+  /** What it keeps in a form of its own for work that outlives a generation. A version that cannot read what is live is not swapped in. */
+  readonly records?: RecordsSpec<D>
   /** Refuses (throws) when the plugin cannot do its work. */
   readonly health?: (deps: D) => Promise<void>
   /** For timers, sockets and watchers only; each effect is followed by its `defer`. */
@@ -90,6 +95,7 @@ export type Plugin = {
   readonly commands?: Readonly<Record<string, Command<never>>>
   readonly emits?: Readonly<Record<string, TSchema>>
   readonly contributes?: readonly Contribution<never>[]
+  readonly records?: RecordsSpec<never>
   readonly health?: (deps: never) => Promise<void>
   readonly start?: (deps: never) => Promise<void> | void
 }

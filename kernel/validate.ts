@@ -29,7 +29,7 @@ export function createValidator() {
   const options = { strict: true, strictTypes: false, useDefaults: true, allErrors: false, validateFormats: true } as const
   const make = (coerceTypes: boolean) => {
     const ajv = new Ajv2020({ ...options, coerceTypes })
-    ajv.addVocabulary(['x-ref', 'x-env', 'x-secret', 'example'])
+    ajv.addVocabulary(['x-ref', 'x-env', 'x-secret', 'x-operand', 'example'])
     return ajv.addFormat('uuid', uuid).addFormat('email', { validate: (text: string) => text.length <= 254 && email.test(text) }).addFormat('date-time', { validate: isTimestamp })
   }
   // Made when they are first needed: each takes milliseconds and half a megabyte.

@@ -19,6 +19,7 @@ import { createKeepText, createReadUploads, sessionOwner } from './files.ts'
 import { createHistory } from './history.ts'
 import { createLoop } from './loop.ts'
 import { createPlaces } from './places.ts'
+import { recordsFormat } from './records.ts'
 import { createRetention, retentionReason } from './retention.ts'
 import { createRuns } from './runs.ts'
 import { createSessions } from './sessions.ts'
@@ -36,6 +37,7 @@ export default definePlugin({
   collections: [Runs, Sessions, ToolInvocations],
   system: [sweepReason, retentionReason, verifyReason],
   emits: events,
+  records: { reads: [recordsFormat], of: 'runs', live: async ({ store }) => ({ [recordsFormat]: await store.system(sweepReason).count(Runs, { phase: { in: ['admitting', 'placed'] } }) }) },
   services: {
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
     places: ({ config }: { config: RunsConfig }) => createPlaces(config),

@@ -11,6 +11,9 @@ export type Purpose = 'answer' | 'plan' | 'work'
 /** How a broken-off model call goes on; see recover.ts. */
 export type Plan = 'resume' | 'accept' | 'prefill' | 'instruct' | 'restart'
 
+/** What all of a run's records together are called where versions are compared: a version that cannot fold them must not take runs over. */
+export const recordsFormat = 'runs@1'
+
 const hidden = (type: string, data: object): NewEvent => ({ type, hidden: true, data: data as Json })
 export const event = (type: string, data: Json): NewEvent => ({ type, data })
 

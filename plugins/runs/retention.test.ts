@@ -74,7 +74,7 @@ test('each stage counts from the end of the run, and a key outlives what it answ
 type Started = { run_id: string; session_id: string; resumed: boolean }
 async function served(env: Record<string, string>) {
   const server = await startServer({ env: { MODELS_URL: 'scripted:?tokens=40&interval_ms=0', RUNS_RETENTION_MS: '50', LIMITS_RUNS_PER_SECOND: '1000', LIMITS_RUNS_BURST: '1000', ...env } }), { token } = await server.account()
-  const figure = async (name: string) => ((await (await server.kernel.host.metrics.getSingleMetric(name))!.get()).values[0]?.value ?? 0)
+  const figure = async (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await server.call('GET', '/metrics')).text)?.[1])
   return {
     server, token, figure,
     start: async (message: string) => (await server.call('POST', '/chat', { token, body: { message, idempotency_key: 'one' } })).body as Started,

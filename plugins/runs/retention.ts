@@ -16,7 +16,7 @@ const claimMs = 600_000
 const tailEvents = 200
 const endTypes = ['ending@1', 'usage', 'done', 'error']
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; config: RunsConfig; log: Log; host: Introspection; signal: AbortSignal; defer(undo: () => unknown): void }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; config: RunsConfig; log: Log; host: Introspection; signal: AbortSignal }
 
 /** What each stage waits for, in milliseconds since the epoch; Infinity for never. An idempotency key lives at least as long as the events that it answers with. */
 export function stagesOf({ endedAt = 0 }: Pick<Run, 'endedAt'>, { compact_after_ms: small, events_kept_ms: events, keys_kept_ms: keys }: Pick<RunsConfig, 'compact_after_ms' | 'events_kept_ms' | 'keys_kept_ms'>) {
@@ -33,13 +33,8 @@ async function trimToEnd(log: Eventlog, stream: string): Promise<number> {
   return end.seq - first
 }
 
-export function createRetention({ store, eventlog, clock, config, log, host, signal, defer }: Deps) {
-  const count = (name: string, help: string) => {
-    const counter = new Counter({ name, help, registers: [] })
-    host.metrics.registerMetric(counter)
-    defer(() => host.metrics.removeSingleMetric(name))
-    return counter
-  }
+export function createRetention({ store, eventlog, clock, config, log, host, signal }: Deps) {
+  const count = (name: string, help: string) => new Counter({ name, help, registers: [host.metrics] })
   const compacted = count('runs_compacted_total', 'Ended runs whose logs were compacted.'), bytesBefore = count('runs_compacted_bytes_before_total', 'Bytes of events in these logs before.'), bytesAfter = count('runs_compacted_bytes_after_total', 'Bytes of events in these logs after.')
   const trimmed = count('runs_trimmed_events_total', 'Events of ended runs that retention forgot.')
 

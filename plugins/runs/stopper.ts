@@ -10,7 +10,7 @@ export function createStopper(clock: Clock) {
   let controller = new AbortController(), stopped: StopReason | undefined, acting = 0, heardAt = Number.POSITIVE_INFINITY
   return {
     /** Of the try that is under way: aborts when the driver must stop, or when the model was silent for too long. */
-    signal: () => controller.signal,
+    signal: (): AbortSignal => controller.signal,
     stopped: () => stopped,
     /** At a hand-over, what acts on the world may come to its end first: nobody else could tell whether it did. */
     stop(reason: StopReason): void {

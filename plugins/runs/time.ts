@@ -20,13 +20,14 @@ export function keepTime({ clock, driver, sweep, retain, places, host, config, l
   defer(() => driver.close())
   void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.beat())
   void every(config.sweep_ms, 'sweep', sweep)
+  // What the generation before gave back goes on at once.
+  void host.alone().then(sweep).catch((error: unknown) => log('warn', 'sweep', { error }))
   // Not at once: a process has better things to do when it starts, and several that start together come apart.
   void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(() => every(config.retention_ms, 'retention', retain), () => undefined)
 
-  const { metrics } = host
-  metrics.registerMetric(new Gauge({ name: 'runs_active', help: 'Runs driven now, and those that wait for a place; organisations that have one.', labelNames: ['state'], registers: [], collect() {
+  const registers = [host.metrics]
+  new Gauge({ name: 'runs_active', help: 'Runs driven now, and those that wait for a place; organisations that have one.', labelNames: ['state'], registers, collect() {
     for (const [state, count] of Object.entries(places.counts())) this.set({ state }, count)
-  } }))
-  metrics.registerMetric(new Gauge({ name: 'runs_shed', help: 'Starts that were answered 429 because too many runs wait.', registers: [], collect() { this.set(places.shed()) } }))
-  for (const name of ['runs_active', 'runs_shed']) defer(() => metrics.removeSingleMetric(name))
+  } })
+  new Gauge({ name: 'runs_shed', help: 'Starts that were answered 429 because too many runs wait.', registers, collect() { this.set(places.shed()) } })
 }

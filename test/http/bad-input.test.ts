@@ -6,8 +6,8 @@ import { sample, sampleQuery, wrongs } from '../kit/sample.ts'
 import { startServer, type Answer } from '../kit/server.ts'
 
 const free = Object.fromEntries(['RUNS_PER_SECOND', 'RUNS_BURST', 'TOKEN_PER_MINUTE', 'REGISTER_PER_HOUR', 'LOGIN_PER_MINUTE', 'LOGIN_PER_HOUR', 'VERIFY_PER_HOUR', 'REFRESH_PER_MINUTE'].map(name => [`LIMITS_${name}`, '100000']))
-const server = await startServer({ env: free })
-const { token } = await server.account()
+const operatorToken = 'the-operator-of-this-test-0123456789'
+const server = await startServer({ env: { ...free, OPERATOR_TOKEN: operatorToken } }), { token: userToken } = await server.account()
 const operations = server.kernel.host.operations()
 const urlOf = (path: string) => path.replace(/\{\w+\}/g, () => crypto.randomUUID())
 const detailOf = ({ body }: Answer) => (body as { detail?: string } | undefined)?.detail ?? ''
@@ -19,7 +19,7 @@ const expect = (answer: Answer, statuses: readonly number[], field: string | Reg
 }
 
 for (const { key, path, operation } of operations) {
-  const method = key.slice(0, key.indexOf(' '))
+  const method = key.slice(0, key.indexOf(' ')), token = operation.auth === 'operator' ? operatorToken : userToken
   const call = (url: string, more: Parameters<typeof server.call>[2] = {}) => server.call(method, url, { token, ...more })
 
   for (const name of Object.keys(operation.params ?? {})) test(`${key}: bad values of {${name}}`, async () => {
@@ -71,7 +71,7 @@ for (const { key, path, operation } of operations) {
     if (!(answer instanceof Error)) expect(answer, [413], /body: larger than/, 'oversize')
   })
 
-  if ((operation.auth ?? 'user') === 'user') test(`${key}: no token, no answer`, async () => {
+  if (operation.auth !== 'public') test(`${key}: no token, no answer`, async () => {
     for (const headers of [{}, { authorization: 'Bearer' }, { authorization: 'Bearer nonsense' }, { authorization: `Basic ${token}` }, { authorization: `Bearer ${token.slice(0, -4)}AAAA` }, { authorization: `bearer ${'x'.repeat(7000)}` }]) {
       const answer = await server.call(method, urlOf(path), { headers, ...(operation.body ? { body: sample(operation.body) } : {}) })
       expect(answer, [401], /token/, JSON.stringify(headers).slice(0, 60))

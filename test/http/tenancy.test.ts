@@ -80,7 +80,7 @@ test('lists and balances hold nothing of another organisation', async () => {
   await chat()
   const { run_id: runId } = await chat()
   for (const { key, path, operation } of server.kernel.host.operations()) {
-    if (!key.startsWith('GET ') || operation.params || operation.auth === 'public' || operation.reply === 'sse') continue
+    if (!key.startsWith('GET ') || operation.params || (operation.auth ?? 'user') !== 'user' || operation.reply === 'sse') continue
     const { status, text } = await server.call('GET', path + sampleQuery(operation.query), { token: stranger.token })
     assert.is(status, 200, key)
     for (const secret of [owner.org_id, owner.user_id, runId, 'mine']) assert.not.match(text, secret, `${key} shows ${secret}`)

@@ -48,7 +48,7 @@ test('a new generation rebuilds its dependents and undoes the old in reverse', a
   const trace: string[] = []
   await using([greeter('one', trace), speaker()], async ({ call, kernel }) => {
     const [, dependent] = kernel.host.plugins()
-    await kernel.become([greeter('two', trace), speaker()])
+    await (await kernel.become([greeter('two', trace), speaker()])).drained
     assert.equal((await call('GET', '/hello')).body, { text: 'two', words: ['two'] })
     assert.equal(trace, ['start one', 'start two', 'undo second of one', 'undo first of one'])
     assert.ok(kernel.host.plugins().find(({ name }) => name === 'speaker')!.generation > dependent!.generation)
@@ -76,7 +76,7 @@ test('a call under way ends on the generation that began it', async () => {
     assert.is(((await call('GET', '/hello')).body as { text: string }).text, 'new', 'new calls meet the new generation')
     release()
     assert.is(((await answer).body as { text: string }).text, 'old')
-    await change
+    await (await change).drained
   })
 })
 
@@ -84,7 +84,7 @@ test('a failure while loading leaves the old generation serving and says why', a
   const trace: string[] = [], broken = definePlugin({ name: 'broken', version: '1.0.0', kernel: '^1.0.0', start: () => { throw new Error('no such socket') } })
   await using([greeter('kept'), speaker()], async ({ call, kernel }) => {
     const reason = await kernel.become([greeter('lost', trace), speaker(), broken]).then(() => '', (error: Error) => error.message)
-    assert.is(reason, 'no such socket')
+    assert.is(reason, 'broken 1.0.0 cannot be built: no such socket')
     assert.equal((await call('GET', '/hello')).body, { text: 'kept', words: ['kept'] })
     assert.equal(trace, ['start lost', 'undo second of lost', 'undo first of lost'], 'what was built is undone')
   })
@@ -92,7 +92,7 @@ test('a failure while loading leaves the old generation serving and says why', a
 
 test('an unhealthy plugin is not swapped in', async () => {
   const sick = definePlugin({ name: 'sick', version: '1.0.0', kernel: '^1.0.0', health: async () => { throw new Error('cannot reach it') } })
-  assert.is(await refusal([sick]), 'cannot reach it')
+  assert.is(await refusal([sick]), 'sick 1.0.0 is not healthy: cannot reach it')
 })
 
 test('routes come and go with their plugin', () => using([greeter('hi'), speaker()], async ({ call, kernel }) => {
@@ -123,6 +123,21 @@ test('500 calls during 20 reloads: none is dropped, none meets a half-state', ()
   await load
 }))
 
+test('a version that cannot read what lives is refused with its number; so is an unload', async () => {
+  let live = 0
+  const keeper = (version: string, reads: string[]) => definePlugin({ name: 'keeper', version, kernel: '^1.0.0', records: { reads, of: 'runs', live: async () => ({ 'keeper@1': live, 'keeper@0': 0 }) } })
+  await using([keeper('1.0.0', ['keeper@0', 'keeper@1'])], async ({ kernel }) => {
+    const refusal = (plugins: Plugin[]) => kernel.become(plugins).then(() => '', (error: Error) => error.message)
+    live = 17
+    assert.is(await refusal([keeper('2.0.0', ['keeper@2'])]), 'keeper 2.0.0 cannot read keeper@1, which 17 live runs hold.')
+    assert.is(await refusal([]), 'Without keeper nobody reads keeper@1, which 17 live runs hold.')
+    assert.is(kernel.host.plugins()[0]!.version, '1.0.0')
+    assert.is(await refusal([keeper('1.5.0', ['keeper@1', 'keeper@2'])]), '', 'what nobody holds need not be read')
+    live = 0
+    assert.is(await refusal([keeper('2.0.0', ['keeper@2'])]), '')
+  })
+})
+
 const named = (name: string, more: Partial<Plugin> = {}): Plugin => ({ name, version: '1.0.0', kernel: '^1.0.0', ...more })
 const needs = (name: string, token: ReturnType<typeof service>, gives?: ReturnType<typeof service>): Plugin => named(name, { uses: { dep: token }, ...(gives ? { services: { made: () => 1 }, provides: { made: gives } } : {}) })
 
@@ -140,7 +155,7 @@ for (const [why, plugins, sentence] of [
 
 test('a failed start of one plugin undoes the others and closes the adapters', async () => {
   const trace: string[] = []
-  assert.is(await refusal([greeter('first', trace), definePlugin({ name: 'late', version: '1.0.0', kernel: '^1.0.0', uses: { greeting: Greeting }, start: () => { throw new Error('broken') } })]), 'broken')
+  assert.is(await refusal([greeter('first', trace), definePlugin({ name: 'late', version: '1.0.0', kernel: '^1.0.0', uses: { greeting: Greeting }, start: () => { throw new Error('broken') } })]), 'late 1.0.0 cannot be built: broken')
   assert.equal(trace, ['start first', 'undo second of first', 'undo first of first'])
 })
 

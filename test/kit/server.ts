@@ -51,7 +51,7 @@ export async function startServer({ env = {}, plugins, given = {} }: { env?: Env
     return { status: response.status, headers: response.headers, text, body: text && response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined }
   }
   return {
-    root, base, call, logged, kernel: booted.kernel, engine: booted.engine, dataDir,
+    root, base, call, logged, kernel: booted.kernel, roster: booted.roster, engine: booted.engine, dataDir,
     /** A verified account in its own organisation, signed in. */
     async account(credits = 1000, email = `user-${crypto.randomUUID()}@example.org`): Promise<Account> {
       const made = (await booted.kernel.commands().get('admin create-user')!.run({ email, credits })) as Omit<Account, 'token'>

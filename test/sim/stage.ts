@@ -25,7 +25,8 @@ import { simTools, type Effects } from './tools.ts'
 
 export const leaseMs = 600, sweepMs = 100
 const config = readConfig(runsPlugin, { RUNS_LEASE_MS: String(leaseMs), RUNS_SWEEP_MS: String(sweepMs), RUNS_QUESTION_MS: '36000000', RUNS_STALL_MS: '100000', RUNS_TRIES_MAX: '3', RUNS_TAKES_MAX: '40' })
-const metrics = { registerMetric() {}, removeSingleMetric() {} }
+/** Every process registers its own, and nobody reads them. */
+const metrics = { registerMetric() {} }
 
 export const caller: Caller = { userId: '00000000-0000-7000-8000-0000000000aa', orgId: '00000000-0000-7000-8000-0000000000bb', role: 'owner' }
 export type Services = { readonly runs: RunService; readonly sessions: SessionService; readonly durable: () => Promise<void> }
@@ -89,7 +90,7 @@ export async function createStage({ choose, behave, seed = 1, loses = false, sup
     }
     const billing: Ledger = await ledgerOn({ ...storage, define: async () => {} }, process.clock)
     const tools = simTools(world, process, effects)
-    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, [Host.id]: { processId: process.name, metrics } }
+    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, [Host.id]: { processId: process.name, metrics, alone: () => new Promise(() => {}) } }
     const given = (token: Token) => token.id === Agents.id ? () => builtIn : token.id === Tools.id ? () => tools : token.kind === 'port' ? (token.id in ports ? faceOf(token.id, ports[token.id], runsPlugin) : undefined) : token.kind === 'point' ? () => [] : { removeOfSession: async () => {} }
     const instance = await createInstance({ plugin: runsPlugin, generation: 1, config, rates: {}, log: log as never, clock: process.clock, given })
     instances.set(process, instance)

@@ -1,0 +1,185 @@
+// Which plugins serve, from where, and in which generation: loads, reloads, unloads and rolls back, and remembers what an operator chose.
+import { existsSync } from 'node:fs'
+import { fault } from '#contracts/faults.ts'
+import type { Log } from '#ports/adapter.ts'
+import { importOnce, type Generations, type Source } from './generations.ts'
+import type { Listed, Roster } from './host.ts'
+import type { Plugin } from './plugin.ts'
+import { builtInDir, readChoices, sourceAt, sourcesIn, stampOf, writeChoices } from './sources.ts'
+
+type Version = { readonly plugin: Plugin; readonly source?: Source }
+type Entry = Version & { readonly stamp: string; /** What served before, to go back to. */ readonly before?: Version }
+const versionOf = ({ plugin, source }: Entry): Version => ({ plugin, ...(source ? { source } : {}) })
+type Entries = ReadonlyMap<string, Entry>
+
+type Parts = {
+  readonly dataDir: string
+  readonly pluginsDir: string | undefined
+  readonly generations: Generations
+  readonly log: Log
+  /** From the living plugins to these; resolves at the swap. */
+  readonly become: (plugins: readonly Plugin[]) => Promise<unknown>
+  /** Refuses what could not be built together. */
+  readonly check: (plugins: readonly Plugin[]) => void
+  readonly generationOf: (name: string) => number | undefined
+}
+
+const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
+const whyOf = (error: unknown) => (error as Error).message
+
+export function createRoster({ dataDir, pluginsDir, generations, log, become, check, generationOf }: Parts) {
+  let entries: Entries = new Map()
+  /** By entry: what could not be had, and whose it was found to be. */
+  const failed = new Map<string, string>(), names = new Map<string, string>()
+  let turn: Promise<unknown> = Promise.resolve()
+
+  /** One change at a time: each sees what the one before left. */
+  const inTurn = <T>(act: () => Promise<T>): Promise<T> => {
+    const mine = turn.then(act)
+    turn = mine.catch(() => undefined)
+    return mine
+  }
+  const serving = (name: string): Entry => {
+    const entry = entries.get(name)
+    if (!entry) throw fault('NOT_FOUND', { what: `plugin "${name}"` })
+    return entry
+  }
+  const importNow = async (source: Source): Promise<Entry> => {
+    if (!existsSync(source.entry)) throw refuse(`There is nothing at ${source.entry}.`)
+    const stamp = stampOf(source), plugin = await generations.load(source).catch((error: unknown) => Promise.reject(refuse(whyOf(error), error)))
+    names.set(source.entry, plugin.name)
+    return { source, stamp, plugin }
+  }
+  const adopt = async (next: Entries): Promise<void> => {
+    await become([...next.values()].map(({ plugin }) => plugin))
+    entries = next
+  }
+  const swap = (next: Entries, sentence: string) => adopt(next).catch((error: unknown) => Promise.reject(refuse(`${sentence} ${whyOf(error)}`, error)))
+  const sourcesNow = () => {
+    const { loaded, off } = readChoices(dataDir)
+    return { off, sources: [...sourcesIn(builtInDir), ...(pluginsDir === undefined ? [] : sourcesIn(pluginsDir)), ...loaded.map(entry => ({ entry }))] }
+  }
+  const choose = (change: (choices: { loaded: Set<string>; off: Set<string> }) => void): void => {
+    const { loaded, off } = readChoices(dataDir), choices = { loaded: new Set(loaded), off: new Set(off) }
+    change(choices)
+    writeChoices(dataDir, { loaded: [...choices.loaded].sort(), off: [...choices.off].sort() })
+  }
+  const isFound = ({ entry }: Source) => sourcesNow().sources.some(one => one.entry === entry)
+  const stays = (name: string) => { const { plugin } = serving(name); return `${name} ${plugin.version} (generation ${generationOf(name)}) goes on serving.` }
+  const listed = (name: string): Listed => {
+    const { plugin, source, before } = serving(name)
+    return { name, version: plugin.version, state: 'serving', generation: generationOf(name) ?? 0, source: source?.entry ?? '', previous: before?.plugin.version ?? null, detail: '' }
+  }
+  /** The plugin is where it was, as its files say now. */
+  const renewed = async (name: string): Promise<Entry> => {
+    const old = serving(name)
+    if (!old.source) throw refuse(`${name} was handed in by the program that started the kernel; there is nothing to read it from.`)
+    const { plugin, ...rest } = await importNow(old.source).catch((error: unknown) => Promise.reject(refuse(`${whyOf(error)} ${stays(name)}`, error)))
+    if (plugin.name !== name) throw refuse(`${old.source.entry} now says that it is ${plugin.name}. ${stays(name)}`)
+    return { ...rest, plugin, before: versionOf(old) }
+  }
+
+  const roster: Roster = {
+    list: () => [
+      ...[...entries.keys()].sort().map(listed),
+      ...readChoices(dataDir).off.map((name): Listed => ({ name, version: '', state: 'off', generation: 0, source: '', previous: null, detail: '' })),
+      ...[...failed].map(([source, detail]): Listed => ({ name: '', version: '', state: 'failed', generation: 0, source, previous: null, detail })),
+    ],
+    load: (what, { replace = false } = {}) => inTurn(async () => {
+      const { off } = readChoices(dataDir), isName = off.includes(what)
+      let entry: Entry | undefined
+      for (const source of isName ? sourcesNow().sources : [sourceAt(what)]) {
+        if ([...entries.values()].some(one => one.source?.entry === source.entry)) continue
+        const found = await importNow(source)
+        if (!isName || found.plugin.name === what) entry = found
+      }
+      if (!entry) throw refuse(`${what} serves already; reload it.`)
+      const { name } = entry.plugin, other = entries.get(name)
+      if (other && !replace) throw refuse(`${name} is served from ${other.source?.entry ?? 'elsewhere'}; unload it first.`)
+      await swap(new Map([...entries, [name, other ? { ...entry, before: versionOf(other) } : entry]]), other ? stays(name) : `${name} was not loaded.`)
+      choose(({ loaded, off: out }) => {
+        out.delete(name)
+        if (other?.source) loaded.delete(other.source.entry)
+        if (!isFound(entry.source!)) loaded.add(entry.source!.entry)
+      })
+      failed.delete(entry.source!.entry)
+      return listed(name)
+    }),
+    reload: name => inTurn(async () => {
+      await swap(new Map([...entries, [name, await renewed(name)]]), stays(name))
+      return listed(name)
+    }),
+    rollback: name => inTurn(async () => {
+      const now = serving(name), { before } = now
+      if (!before) throw refuse(`${name} ${now.plugin.version} is the first that served; there is nothing to go back to.`)
+      await swap(new Map([...entries, [name, { ...before, stamp: before.source?.entry === now.source?.entry ? now.stamp : stampOf(before.source!), before: versionOf(now) }]]), stays(name))
+      // Where the two lie in different places, the next start must find the right one.
+      if (before.source && now.source && before.source.entry !== now.source.entry) choose(({ loaded }) => {
+        loaded.delete(now.source!.entry)
+        if (!isFound(before.source!)) loaded.add(before.source!.entry)
+      })
+      return listed(name)
+    }),
+    unload: name => inTurn(async () => {
+      const { source } = serving(name), next = new Map(entries)
+      next.delete(name)
+      await swap(next, stays(name))
+      choose(({ loaded, off }) => {
+        if (!source || !loaded.delete(source.entry)) off.add(name)
+      })
+      return { name }
+    }),
+    check: path => inTurn(async () => {
+      const { plugin } = await importNow(sourceAt(path)), others = [...entries.values()].map(entry => entry.plugin).filter(({ name }) => name !== plugin.name)
+      try {
+        check([...others, plugin])
+      } catch (error) {
+        throw refuse(whyOf(error), error)
+      }
+      return { name: plugin.name, version: plugin.version, replaces: entries.get(plugin.name)?.plugin.version ?? null }
+    }),
+    /** Everything that the folders and the operator's choices say now; what cannot be had is told and left as it was. */
+    reconcile: () => inTurn(async () => {
+      const { sources, off } = sourcesNow(), changes: string[] = []
+      const step = async (what: string, source: string, act: () => Promise<void>) => {
+        try {
+          await act()
+          changes.push(what)
+          failed.delete(source)
+        } catch (error) {
+          failed.set(source, whyOf(error))
+          log('error', 'plugins.reconcile', { what, error: whyOf(error) })
+        }
+      }
+      for (const [name, { source, stamp }] of entries) {
+        if (!source) continue
+        if (off.includes(name) || !sources.some(({ entry }) => entry === source.entry)) {
+          const next = new Map(entries)
+          next.delete(name)
+          await step(`unload ${name}`, source.entry, () => swap(next, stays(name)))
+        } else if (!existsSync(source.entry) || stampOf(source) !== stamp) await step(`reload ${name}`, source.entry, async () => swap(new Map([...entries, [name, await renewed(name)]]), stays(name)))
+      }
+      for (const source of sources) {
+        if ([...entries.values()].some(one => one.source?.entry === source.entry) || off.includes(names.get(source.entry) ?? '')) continue
+        await step(`load ${source.entry}`, source.entry, async () => {
+          const entry = await importNow(source), { name } = entry.plugin
+          if (off.includes(name)) return
+          if (entries.has(name)) throw refuse(`${name} is served from ${entries.get(name)!.source?.entry ?? 'elsewhere'}.`)
+          await swap(new Map([...entries, [name, entry]]), `${name} was not loaded.`)
+        })
+      }
+      return { changes }
+    }),
+  }
+  return {
+    ...roster,
+    /** The first set: of this program (its plugins must all serve), then what an operator added (a broken one is told, and the rest serves). */
+    async begin(given?: readonly Plugin[]): Promise<void> {
+      if (given) return adopt(new Map(given.map(plugin => [plugin.name, { plugin, stamp: '' }])))
+      const { off } = readChoices(dataDir), first: Entry[] = await Promise.all(sourcesIn(builtInDir).map(async source => ({ source, stamp: stampOf(source), plugin: await importOnce(source) })))
+      await adopt(new Map(first.filter(({ plugin }) => !off.includes(plugin.name)).map(entry => [entry.plugin.name, entry])))
+      for (const { plugin, source } of first) names.set(source!.entry, plugin.name)
+      await roster.reconcile()
+    },
+  }
+}

@@ -1,0 +1,43 @@
+import { Type as t } from 'typebox'
+import { operator } from '#contracts/operator.ts'
+import { Authenticators, command, definePlugin, into, Plugins, type Roster } from '#kernel'
+import { SystemClock } from '#ports/clock.ts'
+import { createInstaller, type Installer } from './install.ts'
+import { isToken } from './token.ts'
+
+const named = t.Object({ name: t.String({ 'x-operand': true, description: 'Of the plugin.' }) }, { additionalProperties: false })
+const placed = (description: string) => t.Object({ path: t.String({ 'x-operand': true, description }) }, { additionalProperties: false })
+const none = t.Object({}, { additionalProperties: false })
+
+export default definePlugin({
+  name: 'operator', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
+  contract: operator,
+  uses: { plugins: Plugins, clock: SystemClock },
+  config: t.Object({
+    token: t.Optional(t.String({ minLength: 32, maxLength: 1000, 'x-secret': true, description: 'Opens the operations under /operator to whoever has it; without it they are closed. 32 characters or more.' })),
+    data_dir: t.String({ default: './data', 'x-env': 'DATA_DIR', description: 'Plugins from npm are installed in its folder packages, each version in one of its own.' }),
+  }),
+  services: { installer: createInstaller },
+  routes: {
+    'GET /operator/plugins': ({ plugins }) => ({ items: [...plugins.list()] }),
+    'POST /operator/plugins': ({ plugins, body }) => plugins.load(body.source),
+    'POST /operator/plugins/{name}/reload': ({ plugins, params }) => plugins.reload(params.name),
+    'POST /operator/plugins/{name}/rollback': ({ plugins, params }) => plugins.rollback(params.name),
+    'DELETE /operator/plugins/{name}': ({ plugins, params }) => plugins.unload(params.name).then(() => undefined),
+  },
+  commands: {
+    'plugins list': command({ summary: 'Which plugins serve, which are out, and which failed.', options: none, run: async ({ plugins }: { plugins: Roster }) => ({ plugins: plugins.list() }) }),
+    'plugins load': command({ summary: 'Serves a plugin from a folder or file, or one that was unloaded.', options: placed('A folder, a file, or the name of a plugin that was unloaded.'), run: ({ plugins }: { plugins: Roster }, { path }) => plugins.load(path) }),
+    'plugins reload': command({ summary: 'Reads a plugin again from its files; a failure leaves the old one serving.', options: named, needsServer: true, run: ({ plugins }: { plugins: Roster }, { name }) => plugins.reload(name) }),
+    'plugins rollback': command({ summary: 'Serves the generation before again.', options: named, needsServer: true, run: ({ plugins }: { plugins: Roster }, { name }) => plugins.rollback(name) }),
+    'plugins unload': command({ summary: 'Takes a plugin out, also at the next start.', options: named, run: ({ plugins }: { plugins: Roster }, { name }) => plugins.unload(name) }),
+    'plugins add': command({ summary: 'Installs a package (name@version, or a tarball) and serves it, in place of the version that serves now. Its install scripts are not run.', options: t.Object({ package: t.String({ 'x-operand': true, description: 'As npm takes it.' }) }, { additionalProperties: false }), run: ({ installer }: { installer: Installer }, given) => installer.add(given.package) }),
+    'plugins remove': command({ summary: 'Takes a plugin that was added out, and its folders away.', options: named, run: ({ installer }: { installer: Installer }, { name }) => installer.remove(name) }),
+    'plugins check': command({ summary: 'Would this plugin load beside the others? Changes nothing.', options: placed('A folder or a file.'), run: ({ plugins }: { plugins: Roster }, { path }) => plugins.check(path) }),
+  },
+  contributes: [into(Authenticators, ({ config }: { config: { token?: string } }) => ({
+    kind: 'operator',
+    // No organisation: whatever asks for a tenant's data with this caller fails.
+    authenticate: headers => (isToken(headers['authorization'], config.token) ? { userId: 'operator', orgId: '', role: 'operator' } : undefined),
+  }))],
+})

@@ -1,0 +1,19 @@
+// The wire: validation, the OpenAPI page and the checks of the replies come from these rows.
+import { contract, page, Paging, ref, Timestamp } from 'agent-platform/contract'
+
+const name = { type: 'string', minLength: 1, maxLength: 80, description: 'Whom to greet.' }
+const Greeting = {
+  type: 'object', required: ['id', 'name', 'status', 'text', 'created_at'],
+  properties: { id: { type: 'string', format: 'uuid' }, name, status: { enum: ['waiting', 'delivered'] }, text: { type: 'string' }, created_at: Timestamp },
+}
+
+export const greetings = contract({
+  'POST /greetings': { summary: 'Order a greeting', description: 'It is delivered a moment later; follow its events.', status: 201, reply: Greeting, body: { type: 'object', required: ['name'], properties: { name }, additionalProperties: false } },
+  'GET /greetings': { summary: 'List your greetings', query: Paging, reply: page(Greeting) },
+  'GET /greetings/{id}': { summary: 'Read a greeting', params: { id: ref('greeting') }, reply: Greeting },
+  'GET /greetings/{id}/events': { summary: 'Follow a greeting until it is delivered', params: { id: ref('greeting') }, reply: 'sse' },
+  'DELETE /greetings/{id}': { summary: 'Remove a greeting', params: { id: ref('greeting') }, reply: 'none' },
+})
+
+/** Event types that it puts on streams. */
+export const events = { greeting_delivered: { type: 'object', required: ['text'], properties: { text: { type: 'string' } } } }
