@@ -45,7 +45,7 @@ test('no file has more than 300 lines', () => {
 
 test('the kernel stays small', () => {
   const lines = sources.filter(file => file.startsWith('kernel/')).reduce((sum, file) => sum + linesOf(file).length, 0)
-  assert.ok(lines <= 2200, `kernel/ has ${lines} lines`)
+  assert.ok(lines <= 2300, `kernel/ has ${lines} lines`)
 })
 
 test('every test file runs its tests', () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Plugin } from '../../kernel/plugin.ts'
-import { loadPlugins } from '../../kernel/sources.ts'
+import { loadPlugins, sourceAt } from '../../kernel/sources.ts'
 import type { Environment } from '../../kernel/settings.ts'
 import type { Test } from './runner.ts'
 import { refsOf, sample, sampleQuery, wrongs } from './sample.ts'
@@ -11,7 +11,7 @@ import { startServer, type Account, type TestServer } from './server.ts'
 
 /** A server with the plugin beside all others; `stop()` it. */
 export const testPlugin = async (plugin: Plugin, { env = {}, given = {} }: { env?: Environment; given?: Readonly<Record<string, unknown>> } = {}): Promise<TestServer> =>
-  startServer({ plugins: [...(await loadPlugins()), plugin], env, given })
+  startServer({ plugins: [...(await loadPlugins()).filter(({ name }) => name !== plugin.name), plugin], env, given })
 
 export type Conformance = {
   /** The plugin's folder, or the file with its default export. */
@@ -52,7 +52,8 @@ export function pluginConformance(test: Test, { path, env = {}, fixtures = {} }:
   const on = (title: string, run: (server: TestServer, name: string) => Promise<void>) => test(title, async () => {
     const server = await startServer({ env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', ...env } })
     try {
-      await run(server, (await server.roster.load(path)).name)
+      const { entry } = sourceAt(path), served = server.roster.list().find(({ source }) => source === entry)
+      await run(server, (served ?? (await server.roster.load(path))).name)
     } finally {
       await server.stop()
     }
