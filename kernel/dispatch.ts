@@ -12,6 +12,8 @@ import { cursorOf, parseQuery, readBody } from './request.ts'
 
 type Around = {
   readonly authenticators: () => readonly Authenticator[]
+  /** Does the plugin serve this organisation (undefined: anybody)? */
+  readonly isEnabled: (plugin: string, orgId: string | undefined) => boolean
   readonly limiter: RateLimiter
   readonly engines: Pick<Engines, 'durable' | 'epoch'>
   readonly log: Log
@@ -40,7 +42,7 @@ function refusalOf(error: unknown, id: string): HttpAnswer {
   return { status: known.status, headers, content: { kind: 'json', text: JSON.stringify({ detail: known.message, code: known.code, request_id: id }) } }
 }
 
-export function createDispatcher({ authenticators, limiter, engines, log, strict }: Around) {
+export function createDispatcher({ authenticators, isEnabled, limiter, engines, log, strict }: Around) {
   const authenticate = async (kind: string, request: HttpRequest): Promise<Caller | undefined> => {
     if (kind === 'public') return undefined
     for (const each of authenticators()) {
@@ -58,6 +60,7 @@ export function createDispatcher({ authenticators, limiter, engines, log, strict
   const call = async (endpoint: Endpoint, request: HttpRequest): Promise<HttpAnswer> => {
     const { operation, checks, instance, handler } = endpoint
     const caller = await authenticate(operation.auth ?? 'user', request)
+    if (!isEnabled(instance.plugin.name, caller?.orgId)) throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
     await limit(endpoint, { user: caller?.userId, address: request.address })
     const params = checks.params?.(request.params) ?? {}
     const raw = parseQuery(request.query)
@@ -87,7 +90,8 @@ export function createDispatcher({ authenticators, limiter, engines, log, strict
       } catch (error) {
         // Nobody reads this answer; what stopped because of it is no failure.
         if (request.signal.aborted && error === request.signal.reason) return refuse(fault('MALFORMED_REQUEST', { why: 'the client went away' }, { cause: error }), request)
-        if (strict && endpoint && isFault(error) && !faultsOf(endpoint.operation).includes(error.code)) return refuse(new Error(`${endpoint.key} answered ${error.code}, which its contract does not name.`, { cause: error }), request)
+        // What is unknown to the caller has no contract.
+        if (strict && endpoint && isFault(error) && error.code !== 'ROUTE_NOT_FOUND' && !faultsOf(endpoint.operation).includes(error.code)) return refuse(new Error(`${endpoint.key} answered ${error.code}, which its contract does not name.`, { cause: error }), request)
         return refuse(error, request)
       }
     },

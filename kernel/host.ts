@@ -27,7 +27,7 @@ export type Introspection = {
   exposition(): Promise<{ readonly text: string; readonly mime: string }>
 }
 
-export type Listed = { readonly name: string; readonly version: string; readonly state: 'serving' | 'off' | 'failed'; readonly generation: number; /** The file with the plugin. */ readonly source: string; readonly previous: string | null; /** Why it failed. */ readonly detail: string }
+export type Listed = { readonly name: string; readonly version: string; readonly state: 'serving' | 'off' | 'failed'; readonly generation: number; /** The file with the plugin. */ readonly source: string; readonly previous: string | null; /** Those that it is limited to; null: everybody. */ readonly organisations: readonly string[] | null; /** Why it failed. */ readonly detail: string }
 /** Changes which plugins serve. Each change resolves when the new set serves; calls under way end on the old one. PLUGIN_REFUSED says why, and what goes on serving; NOT_FOUND for an unknown name. */
 export type Roster = {
   list(): readonly Listed[]
@@ -38,6 +38,8 @@ export type Roster = {
   rollback(name: string): Promise<Listed>
   /** It stays out at the next start. */
   unload(name: string): Promise<{ readonly name: string }>
+  /** For these organisations alone, or (null) for everybody: its operations are unknown to others, its tools and the like are not offered to them. Its jobs and services go on. */
+  enable(name: string, organisations: readonly string[] | null): Promise<Listed>
   /** Would it load? Nothing changes. */
   check(path: string): Promise<{ readonly name: string; readonly version: string; readonly replaces: string | null }>
   /** Reads folders and choices again, as at a start. */

@@ -11,17 +11,18 @@ import type { Token } from '#ports/token.ts'
 import type { RunnableCommand } from './admin.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
-import { Host, Plugins, type Roster } from './host.ts'
+import { Host, Plugins } from './host.ts'
 import { createInstance, type Instance } from './instance.ts'
 import { introspect } from './introspect.ts'
+import type { LivingRoster } from './roster.ts'
 import { createMetrics } from './metrics.ts'
 import { affected, planOf, type Plan } from './plan.ts'
-import { Authenticators, type Authenticator, type Plugin } from './plugin.ts'
+import { Authenticators, type Authenticator, type Plugin, type Scope } from './plugin.ts'
 import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
 import { emptyTable, methodOf, tabulate, type Table } from './table.ts'
 import { faceOf } from './tenancy.ts'
 
-export type KernelParts = { readonly env: Environment; readonly settings: Settings; readonly engines: Engines; readonly log: Log; readonly strict?: boolean; /** Who changes the set of plugins, for those that may ask for it. */ readonly roster: () => Roster }
+export type KernelParts = { readonly env: Environment; readonly settings: Settings; readonly engines: Engines; readonly log: Log; readonly strict?: boolean; /** Who changes the set of plugins, for those that may ask for it. */ readonly roster: () => LivingRoster }
 
 export function createKernel({ env, settings, engines, log, roster, strict = false }: KernelParts) {
   const clock = engines.engine<Clock>('clock'), http = engines.engine<HttpServer>('http')
@@ -32,10 +33,17 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
 
   const host = introspect({ clock, engines, metrics: metrics.registry, table: () => table, serving: () => serving })
   const dispatcher = createDispatcher({
-    authenticators: () => (table.points.get(Authenticators.id) ?? []) as readonly Authenticator[],
+    authenticators: () => (table.points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
+    isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
     limiter: engines.engine<RateLimiter>('limits'), engines, log, strict,
   })
   const isPort = (token: Token) => token.id === Host.id || token.id === Plugins.id || engines.entries().some(([name]) => token.id === `port:${name}`)
+
+  /** The same list each time, unless something is limited to some organisations. */
+  const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
+    const { items = [], plugins = [] } = table.points.get(point) ?? {}
+    return roster().isLimited() ? items.filter((_, i) => roster().isEnabled(plugins[i]!, scope?.orgId)) : items
+  }
 
   const build = async (plan: Plan, plugin: Plugin, fresh: ReadonlyMap<string, Instance>, alone: Promise<void>): Promise<Instance> => {
     for (const collection of plugin.collections ?? []) await engines.engine<StorageEngine>('storage').define(collection)
@@ -43,7 +51,7 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
       if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
       if (token.id === Plugins.id) return roster()
       if (token.id === SystemClock.id) return clock
-      if (token.kind === 'point') return () => table.points.get(token.id) ?? []
+      if (token.kind === 'point') return (scope?: Scope) => itemsFor(token.id, scope)
       if (token.kind === 'port') return faceOf(token.id, engines.engine(token.id.slice('port:'.length)), plugin)
       const { plugin: provider, service } = plan.providers.get(token.id)!
       return (fresh.get(provider) ?? table.instances.get(provider)!).service(service)
@@ -126,6 +134,9 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
       [name, { summary, options, run: (given: unknown) => instance.within({}, deps => run(deps, given as never)) }] as const))),
     /** Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then everything is undone in reverse. */
     async stop(): Promise<void> {
+      // The clock keeps no process alive, and nothing else may while a call that hangs is waited for.
+      const { port1: awake } = new MessageChannel()
+      awake.ref()
       serving = false
       await http.close()
       await changing
@@ -133,6 +144,7 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
       await retireAll([...table.instances.values()])
       table = emptyTable
       await engines.close()
+      awake.close()
     },
   }
 }

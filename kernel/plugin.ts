@@ -12,7 +12,9 @@ export const service = <T>(name: string, version = '1.0.0'): Token<T, 'service'>
 /** A point: many contributors; arrives as a function that answers today's list, so that nobody restarts when one comes or goes. */
 export const point = <T>(name: string, version = '1.0.0'): Token<T, 'point'> => ({ id: `point:${name}`, kind: 'point', version })
 
-type Given<T> = T extends { readonly kind: 'point'; readonly type?: infer V } ? () => readonly NonNullable<V>[] : T extends { readonly type?: infer V } ? NonNullable<V> : never
+/** For whom: an organisation sees what is enabled for it; without one, what is enabled for all. */
+export type Scope = { readonly orgId: string }
+type Given<T> = T extends { readonly kind: 'point'; readonly type?: infer V } ? (scope?: Scope) => readonly NonNullable<V>[] : T extends { readonly type?: infer V } ? NonNullable<V> : never
 export type Uses = Readonly<Record<string, Token>>
 export type Deps<U> = { [K in keyof U]: Given<U[K]> }
 

@@ -31,7 +31,7 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
   let entries: Entries = new Map()
   /** By entry: what could not be had, and whose it was found to be. */
   const failed = new Map<string, string>(), names = new Map<string, string>()
-  let turn: Promise<unknown> = Promise.resolve()
+  let turn: Promise<unknown> = Promise.resolve(), limits: ReadonlyMap<string, ReadonlySet<string>> = new Map()
 
   /** One change at a time: each sees what the one before left. */
   const inTurn = <T>(act: () => Promise<T>): Promise<T> => {
@@ -59,16 +59,18 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
     const { loaded, off } = readChoices(dataDir)
     return { off, sources: [...sourcesIn(builtInDir), ...(pluginsDir === undefined ? [] : sourcesIn(pluginsDir)), ...loaded.map(entry => ({ entry }))] }
   }
-  const choose = (change: (choices: { loaded: Set<string>; off: Set<string> }) => void): void => {
-    const { loaded, off } = readChoices(dataDir), choices = { loaded: new Set(loaded), off: new Set(off) }
+  const choose = (change: (choices: { loaded: Set<string>; off: Set<string>; only: Map<string, readonly string[]> }) => void): void => {
+    const { loaded, off, only } = readChoices(dataDir), choices = { loaded: new Set(loaded), off: new Set(off), only: new Map(Object.entries(only)) }
     change(choices)
-    writeChoices(dataDir, { loaded: [...choices.loaded].sort(), off: [...choices.off].sort() })
+    writeChoices(dataDir, { loaded: [...choices.loaded].sort(), off: [...choices.off].sort(), only: Object.fromEntries(choices.only) })
+    limit()
   }
+  const limit = () => { limits = new Map(Object.entries(readChoices(dataDir).only).map(([name, organisations]) => [name, new Set(organisations)])) }
   const isFound = ({ entry }: Source) => sourcesNow().sources.some(one => one.entry === entry)
   const stays = (name: string) => { const { plugin } = serving(name); return `${name} ${plugin.version} (generation ${generationOf(name)}) goes on serving.` }
   const listed = (name: string): Listed => {
     const { plugin, source, before } = serving(name)
-    return { name, version: plugin.version, state: 'serving', generation: generationOf(name) ?? 0, source: source?.entry ?? '', previous: before?.plugin.version ?? null, detail: '' }
+    return { name, version: plugin.version, state: 'serving', generation: generationOf(name) ?? 0, source: source?.entry ?? '', previous: before?.plugin.version ?? null, organisations: limits.has(name) ? [...limits.get(name)!] : null, detail: '' }
   }
   /** The plugin is where it was, as its files say now. */
   const renewed = async (name: string): Promise<Entry> => {
@@ -82,8 +84,8 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
   const roster: Roster = {
     list: () => [
       ...[...entries.keys()].sort().map(listed),
-      ...readChoices(dataDir).off.map((name): Listed => ({ name, version: '', state: 'off', generation: 0, source: '', previous: null, detail: '' })),
-      ...[...failed].map(([source, detail]): Listed => ({ name: '', version: '', state: 'failed', generation: 0, source, previous: null, detail })),
+      ...readChoices(dataDir).off.map((name): Listed => ({ name, version: '', state: 'off', generation: 0, source: '', previous: null, organisations: null, detail: '' })),
+      ...[...failed].map(([source, detail]): Listed => ({ name: '', version: '', state: 'failed', generation: 0, source, previous: null, organisations: null, detail })),
     ],
     load: (what, { replace = false } = {}) => inTurn(async () => {
       const { off } = readChoices(dataDir), isName = off.includes(what)
@@ -129,6 +131,11 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
       })
       return { name }
     }),
+    enable: (name, organisations) => inTurn(async () => {
+      serving(name)
+      choose(({ only }) => void (organisations === null ? only.delete(name) : only.set(name, organisations)))
+      return listed(name)
+    }),
     check: path => inTurn(async () => {
       const { plugin } = await importNow(sourceAt(path)), others = [...entries.values()].map(entry => entry.plugin).filter(({ name }) => name !== plugin.name)
       try {
@@ -140,6 +147,7 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
     }),
     /** Everything that the folders and the operator's choices say now; what cannot be had is told and left as it was. */
     reconcile: () => inTurn(async () => {
+      limit()
       const { sources, off } = sourcesNow(), changes: string[] = []
       const step = async (what: string, source: string, act: () => Promise<void>) => {
         try {
@@ -173,8 +181,11 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
   }
   return {
     ...roster,
+    isLimited: () => limits.size > 0,
+    isEnabled: (plugin: string, orgId: string | undefined): boolean => !limits.has(plugin) || (orgId !== undefined && limits.get(plugin)!.has(orgId)),
     /** The first set: of this program (its plugins must all serve), then what an operator added (a broken one is told, and the rest serves). */
     async begin(given?: readonly Plugin[]): Promise<void> {
+      limit()
       if (given) return adopt(new Map(given.map(plugin => [plugin.name, { plugin, stamp: '' }])))
       const { off } = readChoices(dataDir), first: Entry[] = await Promise.all(sourcesIn(builtInDir).map(async source => ({ source, stamp: stampOf(source), plugin: await importOnce(source) })))
       await adopt(new Map(first.filter(({ plugin }) => !off.includes(plugin.name)).map(entry => [entry.plugin.name, entry])))
@@ -183,3 +194,5 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
     },
   }
 }
+
+export type LivingRoster = ReturnType<typeof createRoster>

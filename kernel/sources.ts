@@ -36,15 +36,15 @@ export function stampOf({ entry }: Source): string {
 }
 
 /** What an operator changed beside the folders: plugins from elsewhere, and plugins that shall not serve. */
-export type Choices = { readonly loaded: readonly string[]; readonly off: readonly string[] }
+export type Choices = { readonly loaded: readonly string[]; readonly off: readonly string[]; /** By plugin: the organisations that it is limited to. */ readonly only: Readonly<Record<string, readonly string[]>> }
 const choicesIn = (dataDir: string) => join(dataDir, 'plugins.json')
 
 export function readChoices(dataDir: string): Choices {
   const path = choicesIn(dataDir)
-  if (!existsSync(path)) return { loaded: [], off: [] }
+  if (!existsSync(path)) return { loaded: [], off: [], only: {} }
   try {
-    const { loaded, off } = JSON.parse(readFileSync(path, 'utf8')) as Choices
-    return { loaded: loaded.map(String), off: off.map(String) }
+    const { loaded, off, only = {} } = JSON.parse(readFileSync(path, 'utf8')) as Choices
+    return { loaded: loaded.map(String), off: off.map(String), only: Object.fromEntries(Object.entries(only).map(([name, list]) => [name, list.map(String)])) }
   } catch (cause) {
     throw new Error(`${path} is not what was written there; correct or remove it.`, { cause })
   }

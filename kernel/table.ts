@@ -3,12 +3,14 @@ import type { Method } from '#contracts/contract.ts'
 import { endpointsOf, type Endpoint } from './endpoint.ts'
 import type { Instance } from './instance.ts'
 
+/** `plugins[i]` contributes `items[i]`. */
+export type Contributed = { readonly items: readonly unknown[]; readonly plugins: readonly string[] }
 export type Table = {
   readonly instances: ReadonlyMap<string, Instance>
   /** `METHOD /path` with its mount → what serves it. */
   readonly endpoints: ReadonlyMap<string, Endpoint>
-  /** Token id of a point → the items that are contributed now. */
-  readonly points: ReadonlyMap<string, readonly unknown[]>
+  /** Token id of a point → the items that are contributed now, and by whom. */
+  readonly points: ReadonlyMap<string, Contributed>
 }
 export const emptyTable: Table = { instances: new Map(), endpoints: new Map(), points: new Map() }
 
@@ -17,8 +19,11 @@ const idOf = (endpoint: Pick<Endpoint, 'key' | 'path'>) => `${methodOf(endpoint)
 
 /** The next table. Endpoints of instances that stay are kept as they are: compiling them anew would cost, and gain nothing. */
 export function tabulate(current: Table, instances: ReadonlyMap<string, Instance>, strict: boolean): Table {
-  const points = new Map<string, unknown[]>()
-  for (const { items } of instances.values()) for (const { point, item } of items) points.set(point, [...(points.get(point) ?? []), item])
+  const points = new Map<string, { items: unknown[]; plugins: string[] }>()
+  for (const { items, plugin } of instances.values()) for (const { point, item } of items) {
+    const { items: all, plugins } = points.get(point) ?? { items: [], plugins: [] }
+    points.set(point, { items: [...all, item], plugins: [...plugins, plugin.name] })
+  }
   const kept = Map.groupBy(current.endpoints.values(), ({ instance }) => instance)
   const endpoints = [...instances.values()].flatMap(instance => kept.get(instance) ?? endpointsOf(instance, strict))
   return { instances, points, endpoints: new Map(endpoints.map(endpoint => [idOf(endpoint), endpoint])) }

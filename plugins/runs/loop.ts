@@ -21,7 +21,7 @@ import { callTools } from './steps/call.ts'
 import { reserve } from './steps/reserve.ts'
 import { think } from './steps/think.ts'
 import type { Stopper } from './stopper.ts'
-import type { Toolbox } from './toolbox.ts'
+import { allowedFor, type Toolbox } from './toolbox.ts'
 
 export type LoopDeps = {
   readonly store: ScopedStorage
@@ -56,11 +56,11 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
     const { terms } = run, { messages, attachments, cut } = contextOf(run, conversation, journal.state, { purpose, planStepsMax: config.plan_steps_max })
     if (cut && journal.state.cut !== JSON.stringify(cut)) journal.write(event('context_cut', cut))
     await reserve(billing, run, journal, step, estimateTokens(messages, attachments))
-    const specs = tools && terms.supports.tools ? toolbox.specs(terms.tools) : [], offered = purpose === 'work' && terms.supports.tools ? [...specs, reportFailure] : specs
+    const specs = tools && terms.supports.tools ? toolbox.specs(allowedFor(run)) : [], offered = purpose === 'work' && terms.supports.tools ? [...specs, reportFailure] : specs
     const request = { model: run.model, messages, reasoning: run.request.reasoning, ...(attachments.length > 0 ? { attachments } : {}), ...(offered.length > 0 ? { tools: offered } : {}) }
     stopper.hear()
     try {
-      await think(journal, { models, clock, log, request, stopper, triesMax: config.tries_max, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(terms.tools) } }, step)
+      await think(journal, { models, clock, log, request, stopper, triesMax: config.tries_max, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(allowedFor(run)) } }, step)
     } finally {
       stopper.rest()
     }
@@ -96,7 +96,7 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
           break
         case 'call': {
           const waits = await callTools(journal, action.step, {
-            run, toolbox, allowed: run.terms.tools, clock, log, stopper, audit, questionMs: config.question_ms, resultCharsMax: config.result_chars_max,
+            run, toolbox, allowed: allowedFor(run), clock, log, stopper, audit, questionMs: config.question_ms, resultCharsMax: config.result_chars_max,
             secure: secure(run, journal, stopper), keep: (key, name, content) => keepText(run, key, name, content),
           })
           if (waits) return { waits }

@@ -2,10 +2,16 @@
 import { createValidator, isFault, type Json, type Validator } from '#kernel'
 import type { ToolCall, ToolSpec } from '#ports/models.ts'
 import type { Tool } from './api.ts'
+import type { Run } from './collections.ts'
 
 export type Toolbox = ReturnType<typeof createToolbox>
 
-export function createToolbox({ tools }: { tools: () => readonly Tool[] }) {
+/** Whose run it is, and the tools that its agent names; undefined: all of them. */
+export type Allowed = { readonly orgId: string; readonly names: readonly string[] | undefined }
+export const allowedFor = ({ orgId, terms }: Pick<Run, 'orgId' | 'terms'>): Allowed => ({ orgId, names: terms.tools })
+
+export function createToolbox({ tools }: { tools: (scope: { readonly orgId: string }) => readonly Tool[] }) {
+  const offered = ({ orgId, names }: Allowed) => tools({ orgId }).filter(({ name }) => !names || names.includes(name))
   const checks = new WeakMap<Tool, (value: unknown) => unknown>()
   let validator: Validator | undefined
   const checkOf = (tool: Tool) => {
@@ -16,7 +22,7 @@ export function createToolbox({ tools }: { tools: () => readonly Tool[] }) {
     checks.set(tool, check)
     return check
   }
-  const find = (name: string, allowed: readonly string[] | undefined): Tool | undefined => allowed && !allowed.includes(name) ? undefined : tools().find(tool => tool.name === name)
+  const find = (name: string, allowed: Allowed): Tool | undefined => offered(allowed).find(tool => tool.name === name)
   /** Why the arguments do not fit, for the model to read; undefined where they do. */
   const misfit = (tool: Tool, args: Json): string | undefined => {
     try {
@@ -28,10 +34,10 @@ export function createToolbox({ tools }: { tools: () => readonly Tool[] }) {
   }
   return {
     find, misfit,
-    specs: (allowed: readonly string[] | undefined): ToolSpec[] => tools().filter(({ name }) => !allowed || allowed.includes(name)).map(({ name, description, parameters }) => ({ name, description, parameters: parameters as unknown as Json })),
+    specs: (allowed: Allowed): ToolSpec[] => offered(allowed).map(({ name, description, parameters }) => ({ name, description, parameters: parameters as unknown as Json })),
     /** With the defaults of the schema filled in. */
     argumentsOf: (tool: Tool, args: Json): Json => checkOf(tool)(structuredClone(args)) as Json,
-    isValid: (allowed: readonly string[] | undefined) => ({ name, arguments: args }: ToolCall): boolean => {
+    isValid: (allowed: Allowed) => ({ name, arguments: args }: ToolCall): boolean => {
       const tool = find(name, allowed)
       return tool !== undefined && misfit(tool, args) === undefined
     },

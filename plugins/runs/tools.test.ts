@@ -21,7 +21,7 @@ const testTools: readonly Tool[] = [
   make({ name: 'sluggish', timeoutMs: 50, run: () => new Promise(() => {}) }),
 ]
 const plugin = definePlugin({ name: 'test-tools', version: '1.0.0', kernel: '^1.0.0', contributes: testTools.map(tool => into(Tools, () => tool)) })
-const server = await startServer({ plugins: [...(await loadPlugins()), plugin], env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', RUNS_SWEEP_MS: '50', RUNS_QUESTION_MS: '1500' } })
+const server = await startServer({ plugins: [...(await loadPlugins()), plugin], env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', RUNS_SWEEP_MS: '50', RUNS_QUESTION_MS: '1500', DRAIN_MS: '100' } })
 const who = await server.account(1000)
 type Started = { run_id: string; session_id: string }
 const chat = async (message: string, more: object = {}) => (await server.call('POST', '/chat', { token: who.token, body: { message, ...more } })).body as Started

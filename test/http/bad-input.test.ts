@@ -9,7 +9,7 @@ const free = Object.fromEntries(['RUNS_PER_SECOND', 'RUNS_BURST', 'TOKEN_PER_MIN
 const operatorToken = 'the-operator-of-this-test-0123456789'
 const server = await startServer({ env: { ...free, OPERATOR_TOKEN: operatorToken } }), { token: userToken } = await server.account()
 const operations = server.kernel.host.operations()
-const urlOf = (path: string) => path.replace(/\{\w+\}/g, () => crypto.randomUUID())
+const urlOf = (path: string, params: object = {}) => path.replace(/\{(\w+)\}/g, (_, name: string) => (params as Record<string, { example?: string }>)[name]?.example ?? crypto.randomUUID())
 const detailOf = ({ body }: Answer) => (body as { detail?: string } | undefined)?.detail ?? ''
 
 const expect = (answer: Answer, statuses: readonly number[], field: string | RegExp, what: string) => {
@@ -34,7 +34,7 @@ for (const { key, path, operation } of operations) {
     if ('cursor' in query) bad.push(['cursor=nonsense', /cursor/], [`cursor=${Buffer.from('["x"]').toString('base64url')}`, /cursor/], [`cursor=${'a'.repeat(2000)}`, /cursor/])
     // A cursor or a limit is judged before or after the thing is looked for; a thing that is not there is a 404.
     for (const [text, field] of bad) {
-      const fits = sampleQuery(operation.query), answer = await call(`${urlOf(path)}${fits}${fits ? '&' : '?'}${text}`)
+      const fits = sampleQuery(operation.query), answer = await call(`${urlOf(path, operation.params)}${fits}${fits ? '&' : '?'}${text}`)
       if (!(answer.status === 404 && operation.params)) expect(answer, [400], field, text)
     }
   })
@@ -50,7 +50,7 @@ for (const { key, path, operation } of operations) {
   })
 
   if (operation.body) test(`${key}: bad bodies`, async () => {
-    const url = urlOf(path), fits = sample(operation.body!) as Record<string, unknown>
+    const url = urlOf(path, operation.params), fits = sample(operation.body!) as Record<string, unknown>
     for (const text of ['{', '{"a":1', 'nonsense', '{"a":1}}', '[1,]', '\u0000']) expect(await call(url, { raw: text }), [400], /body/, `malformed: ${text}`)
     expect(await call(url, { raw: Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]) }), [400], /body: not valid UTF-8/, 'invalid UTF-8')
     expect(await call(url, { raw: `${'[' .repeat(100)}${']'.repeat(100)}` }), [400], /body: nested deeper/, 'deep')
@@ -66,14 +66,14 @@ for (const { key, path, operation } of operations) {
 
   if (operation.body) test(`${key}: a body that is too large`, async () => {
     const max = operation.bodyMaxBytes ?? 1 << 20
-    const answer = await call(urlOf(path), { raw: `{"a":"${'x'.repeat(max)}"}` }).catch((error: Error) => error)
+    const answer = await call(urlOf(path, operation.params), { raw: `{"a":"${'x'.repeat(max)}"}` }).catch((error: Error) => error)
     // The server may close before everything was sent; the client then sees the answer or the closed connection.
     if (!(answer instanceof Error)) expect(answer, [413], /body: larger than/, 'oversize')
   })
 
   if (operation.auth !== 'public') test(`${key}: no token, no answer`, async () => {
     for (const headers of [{}, { authorization: 'Bearer' }, { authorization: 'Bearer nonsense' }, { authorization: `Basic ${token}` }, { authorization: `Bearer ${token.slice(0, -4)}AAAA` }, { authorization: `bearer ${'x'.repeat(7000)}` }]) {
-      const answer = await server.call(method, urlOf(path), { headers, ...(operation.body ? { body: sample(operation.body) } : {}) })
+      const answer = await server.call(method, urlOf(path, operation.params), { headers, ...(operation.body ? { body: sample(operation.body) } : {}) })
       expect(answer, [401], /token/, JSON.stringify(headers).slice(0, 60))
       assert.is(answer.headers.get('www-authenticate'), 'Bearer')
     }

@@ -26,7 +26,7 @@ type Deps = {
   owner: string
   config: RunsConfig
   models: ModelProvider
-  agents: () => readonly Agent[]
+  agents: (scope: { readonly orgId: string }) => readonly Agent[]
   readUploads: ReadUploads
   places: Places
 }
@@ -54,7 +54,7 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
     requireKnown(request)
     const model = (await models.catalogue()).find(({ key, isDefault }) => (request.model === undefined ? isDefault : key === request.model))
     if (!model) throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
-    const agent = agents().find(({ key }) => key === request.app_name)
+    const agent = agents(caller).find(({ key }) => key === request.app_name)
     if (!agent) throw fault('INVALID_FIELD', { field: 'app_name', why: 'there is no such agent' })
     if (request.session_id) {
       const session = await own.get(Sessions, request.session_id)

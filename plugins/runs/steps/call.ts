@@ -12,12 +12,12 @@ import { outcomeOf } from '../questions.ts'
 import { event } from '../records.ts'
 import type { Asked, CallState, Outcome, Step } from '../state.ts'
 import type { Stopper } from '../stopper.ts'
-import type { Toolbox } from '../toolbox.ts'
+import type { Allowed, Toolbox } from '../toolbox.ts'
 
 export type Calling = {
   readonly run: Run
   readonly toolbox: Toolbox
-  readonly allowed: readonly string[] | undefined
+  readonly allowed: Allowed
   readonly clock: Clock
   readonly log: Log
   readonly stopper: Stopper
