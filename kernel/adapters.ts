@@ -1,6 +1,7 @@
 // Binds each port to the adapter that its URL names, in the order in which they ride on each other.
 import { existsSync, mkdirSync, chmodSync, readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Adapter, Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -20,19 +21,27 @@ export type Engines = {
 const home = new URL('../adapters/', import.meta.url)
 /** `.ts` as it stands, `.js` where it was published. */
 const kind = import.meta.filename.slice(-3)
-const schemesOf = (port: string) => readdirSync(new URL(`${port}/`, home)).filter(file => file.endsWith(kind) && !/\.(?:test|d)\.[jt]s$/.test(file)).map(file => `${file.slice(0, -3)}:`)
+const isAdapter = (file: string) => /\.[jt]s$/.test(file) && !/\.(?:test|d)\.[jt]s$/.test(file)
+/** Ours, then those of the folders that an operator named: `<port>/<scheme>.js` in each. */
+const homesOf = (folders: readonly string[]) => [home, ...folders.map(folder => pathToFileURL(`${resolve(folder)}/`))]
+export const schemesOf = (port: string, folders: readonly string[]): string[] =>
+  homesOf(folders).map(base => new URL(`${port}/`, base)).filter(existsSync).flatMap(folder => readdirSync(folder).filter(isAdapter).map(file => `${file.slice(0, -3)}:`))
 
+/** ADAPTERS_DIR: folders with commas between them. */
+export const foldersOf = ({ ADAPTERS_DIR }: Pick<Settings, 'ADAPTERS_DIR'>): string[] => (ADAPTERS_DIR ?? '').split(',').map(folder => folder.trim()).filter(Boolean)
 const settingOf = (port: string): keyof Settings => `${port.toUpperCase()}_URL` as keyof Settings
-const ports = ['clock', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'mail', 'models', 'limits', 'http'] as const
+export const ports = ['clock', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'mail', 'models', 'limits', 'http'] as const
 export type PortName = (typeof ports)[number]
 
 /** INVALID_FIELD names the setting and says which schemes exist. */
-async function load(port: string, setting: string, value: string): Promise<{ adapter: Adapter; url: URL }> {
+export async function loadAdapter(port: string, setting: string, value: string, folders: readonly string[]): Promise<{ adapter: Adapter; url: URL }> {
   const refuse = (why: string) => fault('INVALID_FIELD', { field: setting, why })
-  if (!URL.canParse(value)) throw refuse(`is not a URL; it starts with one of ${schemesOf(port).join(' ')}`)
+  if (!URL.canParse(value)) throw refuse(`is not a URL; it starts with one of ${schemesOf(port, folders).join(' ')}`)
   const url = new URL(value), scheme = url.protocol.slice(0, -1)
-  if (!/^[a-z][a-z0-9+]*$/.test(scheme) || !existsSync(new URL(`${port}/${scheme}${kind}`, home))) throw refuse(`there is no adapter "${scheme}:"; there are ${schemesOf(port).join(' ')}`)
-  const { default: adapter } = (await import(new URL(`${port}/${scheme}${kind}`, home).href)) as { default: Adapter }
+  const file = homesOf(folders).flatMap(base => [kind, '.js'].map(ending => new URL(`${port}/${scheme}${ending}`, base))).find(existsSync)
+  if (!/^[a-z][a-z0-9+]*$/.test(scheme) || !file) throw refuse(`there is no adapter "${scheme}:"; there are ${schemesOf(port, folders).join(' ')}`)
+  const { default: adapter } = (await import(file.href)) as { default?: Adapter }
+  if (adapter?.port !== port || adapter.scheme !== scheme || typeof adapter.open !== 'function') throw refuse(`${fileURLToPath(file)} has no adapter of ${port} for ${scheme}: as its default export (defineAdapter)`)
   for (const name of url.searchParams.keys()) {
     const known = Object.keys(adapter.options ?? {})
     if (!known.includes(name)) throw refuse(`${scheme}: has no option "${name}"; there are ${known.join(', ') || 'none'}`)
@@ -82,7 +91,7 @@ export async function bindAdapters({ env, settings, log, only = ports, given = {
   const open = async (name: PortName) => {
     if (bound.has(name)) return
     const own = settingOf(name), setting = settings[own] === undefined ? 'STORAGE_URL' : own
-    const { adapter, url } = await load(name, setting, String(settings[setting]))
+    const { adapter, url } = await loadAdapter(name, setting, String(settings[setting]), foldersOf(settings))
     for (const need of adapter.needs ?? []) await open(need as PortName)
     const clock = bound.get('clock') as Clock | undefined
     const opening = adapter.open({ url, dataDir, clock: clock as Clock, log, secret: secretIn(env), engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))

@@ -22,9 +22,12 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const silent: Log = () => undefined
   const clock = (given['clock'] ?? (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>('clock')) as Clock
   const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
-  const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } })
-  const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, roster: () => roster })
   const generations = createGenerations(clock.id())
+  const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch((error: unknown) => {
+    generations.close()
+    throw error
+  })
+  const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, roster: () => roster })
   const roster = createRoster({ dataDir: settings.DATA_DIR, pluginsDir: settings.PLUGINS_DIR, generations, log, become: kernel.become, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
   const stop = () => kernel.stop().finally(generations.close)
   try {

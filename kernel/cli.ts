@@ -5,6 +5,7 @@ import { Type as t, type TSchema } from 'typebox'
 import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
 import { fault } from '#contracts/faults.ts'
 import { backupCommand, backupOptions, restore, restoreOptions } from './backup.ts'
+import { foldersOf, ports, schemesOf } from './adapters.ts'
 import { boot, type Booted } from './boot.ts'
 import { helpOf, readSettings } from './settings.ts'
 import { createGenerations, importOnce } from './generations.ts'
@@ -51,6 +52,18 @@ type Properties = Record<string, { type?: string; 'x-operand'?: boolean }>
 const propertiesOf = (schema: TSchema) => (schema as { properties?: Properties }).properties ?? {}
 const operandsOf = (schema: TSchema) => Object.entries(propertiesOf(schema)).filter(([, property]) => property['x-operand']).map(([name]) => name)
 
+type Checked = { readonly check: string; readonly result: string; readonly detail: string }
+/** Found by path, for the kits are not the kernel's. */
+async function checkAdapter(port: string, url: string, told: (checked: Checked) => void): Promise<object> {
+  const generations = createGenerations('check')
+  try {
+    const { checkAdapter: check } = (await import(new URL(`../test/kit/check${import.meta.filename.slice(-3)}`, import.meta.url).href)) as { checkAdapter: (parts: object) => Promise<object> }
+    return await check({ port, url, folders: foldersOf(readSettings(process.env)), env: process.env, told })
+  } finally {
+    generations.close()
+  }
+}
+
 /** Options by the command's schema, and words for those marked as operands; `--json` and `--help` belong to all. */
 function parseOptions(args: string[], schema: TSchema, words: readonly string[] = []): { options: Record<string, unknown>; json: boolean } {
   const properties = propertiesOf(schema), operands = operandsOf(schema)
@@ -68,6 +81,8 @@ function tableOf(rows: readonly Record<string, unknown>[]): string {
   return lines.map(line => `\n  ${line.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd()}`).join('')
 }
 
+const portsWithSchemes = () => ports.map(port => ({ port, setting: `${port.toUpperCase()}_URL`, schemes: schemesOf(port, foldersOf(readSettings(process.env))).join(' ') }))
+
 function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): void {
   if (!answer.ok) {
     if (json) print(JSON.stringify({ error: answer.error }))
@@ -78,7 +93,7 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
   // A check that was made and found something is an answer, and no success.
   if ((answer.result as { ok?: boolean } | null)?.ok === false) process.exitCode = 1
   if (json) print(JSON.stringify(answer.result))
-  else for (const [name, value] of Object.entries((answer.result ?? {}) as object)) print(`${name}: ${Array.isArray(value) && value.length > 0 && value.every(one => typeof one === 'object') ? tableOf(value) : typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
+  else for (const [name, value] of Object.entries((answer.result ?? {}) as object)) if (value !== undefined) print(`${name}: ${Array.isArray(value) && value.length > 0 && value.every(one => typeof one === 'object') ? tableOf(value) : typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
 }
 
 /** This program's plugins, and those that were loaded from elsewhere as far as they can be read. */
@@ -99,7 +114,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
   const offered = served?.ok ? (served.result as Offered[]) : offeredBy(await allPlugins(DATA_DIR))
   // The longest name that the words begin with; what follows are operands.
   const found = offered.filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `)).toSorted((a, b) => b.name.length - a.name.length)[0]
-  if (!found) throw new Error(`There is no command "${words.join(' ')}". There are: ${[...offered.map(({ name }) => name), 'restore', 'start'].sort().join(', ')}. --help says more.`)
+  if (!found) throw new Error(`There is no command "${words.join(' ')}". There are: ${[...offered.map(({ name }) => name), 'restore', 'start', 'adapters list', 'adapters check'].sort().join(', ')}. --help says more.`)
   const { options, json } = parseOptions(rest, found.options, words.slice(found.name.split(' ').length))
   const asked = await askServer(DATA_DIR, found.name, options)
   if (asked) return report(asked, json)
@@ -116,7 +131,7 @@ async function help(): Promise<void> {
   const plugins = await allPlugins(readSettings(process.env).DATA_DIR)
   const usage = ({ name, options }: Offered) => [name, ...operandsOf(options).map(operand => `<${operand}>`), ...Object.keys(propertiesOf(options)).filter(option => !operandsOf(options).includes(option)).map(option => `--${option} …`)].join(' ')
   print('node kernel/main.ts <command> [options] [--json]\n\nCommands')
-  for (const [name, about] of [['start', 'Starts the API.'], ...offeredBy(plugins).map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.']] as const) print(`  ${name.padEnd(52)} ${about}`)
+  for (const [name, about] of [['start', 'Starts the API.'], ...offeredBy(plugins).map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.'], ['adapters list', 'Which ports there are, and by which URLs each can be bound.'], ['adapters check <port> <url>', 'Runs the conformance kit of a port against an adapter; {n} in the URL is another place for each check.']] as const) print(`  ${name.padEnd(52)} ${about}`)
   print('\nSettings (environment)')
   for (const { name, fallback, about } of helpOf(plugins)) print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
 }
@@ -134,7 +149,14 @@ export async function run(args: string[]): Promise<void> {
       if (await askServer(DATA_DIR, 'restore', {})) throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: 'a server runs on it; stop it first' })
       return report({ ok: true, result: await restore(from, DATA_DIR) }, json)
     }
-    default:
-      return command(words, rest)
+    default: {
+      if (words[0] !== 'adapters') return command(words, rest)
+      const { json } = parseOptions(rest, t.Object({})), [, what, port, url] = words
+      if (what === 'list' && words.length === 2) return report({ ok: true, result: { adapters: portsWithSchemes() } }, json)
+      if (what !== 'check' || !port || !url || words.length > 4) throw new Error('adapters list, or adapters check <port> <url>')
+      // Long work tells how far it is; what failed is told again, together.
+      const result = await checkAdapter(port, url, ({ check, result, detail }) => json || print(`${result.padEnd(11)} ${check}${detail ? `: ${detail}` : ''}`))
+      return report({ ok: true, result: json ? result : { ...result, checks: undefined } }, json)
+    }
   }
 }

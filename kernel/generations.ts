@@ -15,7 +15,7 @@ type Imported = { readonly url: string; readonly digest: string; readonly import
 type View = Map<string, Imported>
 
 /** The bare names under which a plugin anywhere on the disk finds this kernel, its ports, and what its plugins let others use. */
-const ownNames = [['agent-platform/plugin', 'kernel/index'], ['agent-platform/contract', 'contracts/contract'], [/^agent-platform\/ports\/([\w-]+)$/, 'ports/$1'], [/^agent-platform\/plugins\/([\w-]+)$/, 'plugins/$1/api']] as const
+const ownNames = [['agent-platform/plugin', 'kernel/index'], ['agent-platform/contract', 'contracts/contract'], ['agent-platform/faults', 'contracts/faults'], [/^agent-platform\/ports\/([\w-]+)$/, 'ports/$1'], [/^agent-platform\/plugins\/([\w-]+)$/, 'plugins/$1/api']] as const
 /** `.ts` as it stands, `.js` where it was published. */
 const kind = import.meta.filename.slice(-3)
 const ownFile = (specifier: string): string | undefined => {

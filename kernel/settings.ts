@@ -34,6 +34,7 @@ const KernelSettings = t.Object({
   CORS_ORIGINS: t.String({ default: '', description: 'Origins that browsers may call from, separated by commas; * for any.' }),
   HTTP_STREAMS_MAX: t.Integer({ default: 20000, minimum: 1, description: 'Open event streams in this process; more are answered 503.' }),
   HTTP_BODY_BYTES_PER_SECOND_MIN: t.Integer({ default: 1024, minimum: 1, description: 'A body that arrives slower than this is cut off.' }),
+  ADAPTERS_DIR: t.Optional(t.String({ description: 'Folders of further adapters, with commas between them; each holds <port>/<scheme>.js.' })),
   PLUGINS_DIR: t.Optional(t.String({ description: 'A folder of further plugins, each in a folder of its own with plugin.js or plugin.ts.' })),
   PLUGINS_WATCH: t.Boolean({ default: false, description: 'For development: plugins are reloaded when their files change.' }),
   DRAIN_MS: t.Integer({ default: 5000, minimum: 0, description: 'How long a stop or a reload waits for what is under way.' }),

@@ -20,6 +20,8 @@ export type Adapter<T = unknown> = {
   readonly scheme: string
   /** Names of ports on which it rides. */
   readonly needs?: readonly string[]
+  /** What it keeps ends with the process: a check does not ask whether it survives. */
+  readonly fleeting?: true
   /** Query parameters of the URL: name → what it means and its default. An unknown one is refused. */
   readonly options?: Readonly<Record<string, string>>
   open(opening: Opening): Promise<T>

@@ -81,7 +81,7 @@ export function memoryBlobs({ bytesMax: storeBytesMax = BYTES_MAX }: { bytesMax?
 
 export default defineAdapter<BlobsEngine>({
   port: 'blobs',
-  scheme: 'memory',
+  scheme: 'memory', fleeting: true,
   options: { bytes_max: `What it holds at most, in bytes; default ${BYTES_MAX}.` },
   open: async ({ url }) => memoryBlobs({ bytesMax: wholeOption(url, 'bytes_max', BYTES_MAX) }),
 })

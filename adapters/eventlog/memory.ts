@@ -103,4 +103,4 @@ export function memoryEventlog(): EventlogEngine {
   }
 }
 
-export default defineAdapter<EventlogEngine>({ port: 'eventlog', scheme: 'memory', open: async () => memoryEventlog() })
+export default defineAdapter<EventlogEngine>({ port: 'eventlog', scheme: 'memory', fleeting: true, open: async () => memoryEventlog() })

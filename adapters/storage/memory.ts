@@ -190,4 +190,4 @@ function createEngine(clock: Clock): StorageEngine {
 
 export const memoryStorage = (clock: Clock): StorageEngine => createEngine(clock)
 
-export default defineAdapter<StorageEngine>({ port: 'storage', scheme: 'memory', open: async ({ clock }) => memoryStorage(clock) })
+export default defineAdapter<StorageEngine>({ port: 'storage', scheme: 'memory', fleeting: true, open: async ({ clock }) => memoryStorage(clock) })
