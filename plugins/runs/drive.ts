@@ -71,23 +71,31 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
       active.delete(run.id)
       places.leave(run.id, clock.monotonic() - entry.since)
       if (closing) return void (active.size === 0 && idle?.())
-      for (let next = places.next(); next; next = places.next()) startWaiting(next)
+      callNext()
     })
   }
-  const startWaiting = (next: Waiting) => void startNext(next, next.id).catch((error: unknown) => log('warn', 'run.claim', { run: next.id, error }))
+  /** Calls from the line as many as there are places for. */
+  const callNext = (): void => {
+    for (let next = places.next(); next && !closing; next = places.next()) startWaiting(next)
+  }
+  const startWaiting = (next: Waiting) => void startNext(next, next.id).catch((error: unknown) => log('warn', 'run.claim', { run: next.id, error })).finally(() => places.giveUp(next.id) && callNext())
+  const leave = (id: string) => {
+    places.leave(id)
+    callNext()
+  }
 
   /** Takes a place and the lease, and drives. False when it must wait, or is somebody else's by now. */
   const claim = async (seen: Run): Promise<boolean> => {
     if (closing || active.has(seen.id) || !places.enter(seen)) return false
     const taken = await store.tenant(seen).update(Runs, seen.id, { set: { owner, status: 'running', due: 0 }, inc: { epoch: 1, beat: 1 } }, { if: { phase: 'placed', epoch: seen.epoch } }).catch((error: unknown) => {
-      places.leave(seen.id)
+      leave(seen.id)
       throw error
     })
     if (taken && !closing) {
       run(taken, false)
       return true
     }
-    places.leave(seen.id)
+    leave(seen.id)
     if (taken) await release(taken)
     return false
   }
@@ -121,6 +129,8 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
     async close(): Promise<void> {
       closing = true
       for (const { stopper } of active.values()) stopper.stop('handover')
+      // Who stands in the line has been given a lease of this process, too.
+      await Promise.all(places.line().map(({ id, orgId }) => store.tenant({ orgId }).update(Runs, id, { unset: ['owner'] }, { if: { owner } }).catch((error: unknown) => log('warn', 'run.left', { run: id, error }))))
       if (active.size === 0) return
       const over = new AbortController()
       void clock.sleep(handoverMs, over.signal).then(() => active.forEach(({ stopper }) => stopper.abandon()), () => undefined)

@@ -10,7 +10,11 @@ const retryMsMin = 1000, retryMsMax = 30_000
 
 export function createPlaces({ active_max: activeMax, active_per_org_max: orgMax, waiting_max: waitingMax, waiting_per_org_max: waitingOrgMax }: RunsConfig) {
   const taken = new Map<string, string>(), byOrg = new Map<string, number>(), waiting = new Map<string, Waiting>(), waitingByOrg = new Map<string, number>()
-  let shed = 0, meanMs = retryMsMin
+  /** Places of those that were called and have not come yet; they are taken, too. */
+  const kept = new Set<string>()
+  /** Starts that were let in and have not come as far as a place or the line. */
+  const comingByOrg = new Map<string, number>()
+  let coming = 0, shed = 0, meanMs = retryMsMin
   const count = (counts: Map<string, number>, orgId: string, by: number) => {
     const now = (counts.get(orgId) ?? 0) + by
     if (now > 0) counts.set(orgId, now)
@@ -20,14 +24,26 @@ export function createPlaces({ active_max: activeMax, active_per_org_max: orgMax
   const forget = ({ id, orgId }: Waiting) => {
     if (waiting.delete(id)) count(waitingByOrg, orgId, -1)
   }
+  const take = (one: Waiting) => {
+    forget(one)
+    taken.set(one.id, one.orgId)
+    count(byOrg, one.orgId, 1)
+  }
+  const free = (id: string): boolean => {
+    const orgId = taken.get(id)
+    if (orgId === undefined) return false
+    kept.delete(id)
+    taken.delete(id)
+    count(byOrg, orgId, -1)
+    return true
+  }
   return {
-    /** Takes a place. Without one the run waits, and false is the answer; the line is bounded, and what does not fit in is left to the sweep. */
+    /** Takes a place, or the one that is kept for it. Without one the run waits, and false is the answer; the line is bounded, and what does not fit in is left to the sweep. */
     enter({ id, orgId }: Waiting): boolean {
+      if (kept.delete(id)) return true
       if (taken.has(id)) return false
       if (roomFor(orgId)) {
-        forget({ id, orgId })
-        taken.set(id, orgId)
-        count(byOrg, orgId, 1)
+        take({ id, orgId })
         return true
       }
       if (!waiting.has(id) && waiting.size < waitingMax + activeMax) {
@@ -38,29 +54,44 @@ export function createPlaces({ active_max: activeMax, active_per_org_max: orgMax
     },
     /** Gives the place back, after so many milliseconds of use. */
     leave(id: string, ms?: number): void {
-      const orgId = taken.get(id)
-      if (orgId === undefined || !taken.delete(id)) return
-      count(byOrg, orgId, -1)
-      if (ms !== undefined) meanMs += (ms - meanMs) / 16
+      if (free(id) && ms !== undefined) meanMs += (ms - meanMs) / 16
     },
-    /** The first in line that may be driven now; it leaves the line. */
+    /** The first in line that may be driven now. Its place is kept until it enters or gives up: whoever comes meanwhile does not overtake it. */
     next(): Waiting | undefined {
       if (waiting.size === 0 || taken.size >= activeMax) return undefined
       for (const one of waiting.values()) {
         if (!roomFor(one.orgId)) continue
-        forget(one)
+        take(one)
+        kept.add(one.id)
         return one
       }
       return undefined
     },
-    /** SHEDDING when a new run of this organisation would only stand in a line that is full. */
-    admit(orgId: string): void {
-      if (waiting.size < waitingMax && (waitingByOrg.get(orgId) ?? 0) < waitingOrgMax) return
-      if (roomFor(orgId)) return
+    /** Gives back a place that was kept and is not wanted; false where there is none. */
+    giveUp: (id: string): boolean => kept.has(id) && free(id),
+    /** SHEDDING when a new run of this organisation would only stand in a line that is full. To be told when it has come to its place or there, or nowhere: until then it counts. */
+    admit(orgId: string): () => void {
+      const places = activeMax - taken.size, orgPlaces = Math.min(places, orgMax - (byOrg.get(orgId) ?? 0)), orgComing = comingByOrg.get(orgId) ?? 0
+      const hasPlace = coming < places && orgComing < orgPlaces
+      const inLine = waiting.size + Math.max(0, coming - places), orgInLine = (waitingByOrg.get(orgId) ?? 0) + Math.max(0, orgComing - orgPlaces)
+      if (hasPlace || (inLine < waitingMax && orgInLine < waitingOrgMax)) {
+        let came = false
+        const come = (by: number) => {
+          coming += by
+          count(comingByOrg, orgId, by)
+        }
+        come(1)
+        return () => {
+          if (!came) come(-1)
+          came = true
+        }
+      }
       shed++
       const retryAfterMs = Math.min(retryMsMax, Math.max(retryMsMin, Math.ceil((meanMs * waiting.size) / activeMax / 2)))
       throw fault('SHEDDING', { seconds: Math.ceil(retryAfterMs / 1000) }, { retryAfterMs })
     },
+    /** Who waits, or was called and has not come. */
+    line: (): Waiting[] => [...[...kept].map(id => ({ id, orgId: taken.get(id)! })), ...waiting.values()],
     counts: () => ({ active: taken.size, waiting: waiting.size, organisations: byOrg.size }),
     shed: () => shed,
   }

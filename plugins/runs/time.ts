@@ -19,9 +19,8 @@ export function keepTime({ clock, driver, sweep, retain, places, host, config, l
   }
   defer(() => driver.close())
   void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.beat())
-  void every(config.sweep_ms, 'sweep', sweep)
-  // What the generation before gave back goes on at once.
-  void host.alone().then(sweep).catch((error: unknown) => log('warn', 'sweep', { error }))
+  // Not before this generation serves, and alone: until then nobody knows the tools that others bring, and the generation before sweeps too. What that gave back goes on at once.
+  void host.alone().then(() => every(config.sweep_ms, 'sweep', sweep))
   // Not at once: a process has better things to do when it starts, and several that start together come apart.
   void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(() => every(config.retention_ms, 'retention', retain), () => undefined)
 

@@ -90,7 +90,7 @@ export async function createStage({ choose, behave, seed = 1, loses = false, sup
     }
     const billing: Ledger = await ledgerOn({ ...storage, define: async () => {} }, process.clock)
     const tools = simTools(world, process, effects)
-    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, [Host.id]: { processId: process.name, metrics, alone: () => new Promise(() => {}) } }
+    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, [Host.id]: { processId: process.name, metrics, alone: () => Promise.resolve() } }
     const given = (token: Token) => token.id === Agents.id ? () => builtIn : token.id === Tools.id ? () => tools : token.kind === 'port' ? (token.id in ports ? faceOf(token.id, ports[token.id], runsPlugin) : undefined) : token.kind === 'point' ? () => [] : { removeOfSession: async () => {} }
     const instance = await createInstance({ plugin: runsPlugin, generation: 1, config, rates: {}, log: log as never, clock: process.clock, given })
     instances.set(process, instance)

@@ -134,16 +134,20 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
         const known = await earlier(caller, { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) } as Run, own)
         if (known) return proceed(known, own, true, false)
       }
-      places.admit(caller.orgId)
-      const run = await prepare(caller, request, own), epoch = store.epoch()
+      const arrive = places.admit(caller.orgId)
       try {
-        await own.insert(Runs, run)
-      } catch (error) {
-        const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, run, own) : undefined
-        if (known) return proceed(known, own, true, false)
-        throw error
+        const run = await prepare(caller, request, own), epoch = store.epoch()
+        try {
+          await own.insert(Runs, run)
+        } catch (error) {
+          const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, run, own) : undefined
+          if (known) return await proceed(known, own, true, false)
+          throw error
+        }
+        return await proceed(run, own, false, true, epoch)
+      } finally {
+        arrive()
       }
-      return proceed(run, own, false, true, epoch)
     },
     /** For the sweep: an admission that a crash cut short. */
     resume: (run: Run) => proceed(run, store.tenant(run), true, false),

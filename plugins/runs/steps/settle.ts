@@ -7,7 +7,7 @@ import { Runs, type Run } from '../collections.ts'
 import type { Journal } from '../journal.ts'
 import { creditsFor } from '../price.ts'
 import { ending, event, type Ending } from '../records.ts'
-import { answerOf, heldBeyond } from '../state.ts'
+import { answerOf, heldBeyond, type Step } from '../state.ts'
 import { endParts } from './reserve.ts'
 import { leave } from './turns.ts'
 
@@ -26,6 +26,9 @@ async function charge(billing: Ledger, run: Run, credits: number): Promise<numbe
   }
 }
 
+/** A step may have been begun and its model never asked: the credits ran out, or the run was stopped. */
+const wasMade = ({ accepted, shown, attempt, calls, open }: Step): boolean => accepted !== undefined || shown || attempt > 1 || calls.length > 0 || open !== undefined
+
 export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void>; /** When its log may be made small. */ readonly compactAfterMs: number }
 
 /** May be repeated from any point. The run is closed last: until then the sweep comes back to it, so that its session's next is not forgotten. */
@@ -35,7 +38,7 @@ export async function settle({ own, billing, clock, journal, run, wake, compactA
   const credits = charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0
   if (!state.ending) {
     const { inputTokens, outputTokens } = usage
-    journal.write(ending(decided), event('usage', { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens, credits, model: run.model, model_calls: state.steps.length }))
+    journal.write(ending(decided), event('usage', { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens, credits, model: run.model, model_calls: state.steps.filter(wasMade).length }))
     await journal.settled()
   }
   const first = await charge(billing, run, credits)
