@@ -15,7 +15,7 @@ import { emptyState, type Asked, type State } from './state.ts'
 import { settle } from './steps/settle.ts'
 import { createStopper, type Stopper, type StopReason } from './stopper.ts'
 
-type Active = { readonly run: Run; readonly stopper: Stopper; readonly since: number }
+type Active = { readonly run: Run; readonly stopper: Stopper; readonly since: number; /** The storage's epoch before the lease was taken. */ readonly before: number }
 type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; places: Places }
 
 /** How long a body that acts on the world may go on after the hand-over was asked for, in milliseconds. */
@@ -53,16 +53,18 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
   }
 
   const drive = async (entry: Active, fresh: boolean): Promise<void> => {
-    const { run } = entry, events = eventlog.tenant(run), stream = streamOf(run.id)
+    const { run, before } = entry, events = eventlog.tenant(run), stream = streamOf(run.id)
     const state = fresh ? emptyState() : await readState(events, stream)
     if (state.epoch > run.epoch) return
+    // A lease that was lost to a full disk is nobody's, and its number the next driver's.
+    if (store.epoch() !== before) throw fault('STORAGE_FULL')
     const journal = createJournal(events, stream, state)
     if (!state.terminal) journal.write(took(run.epoch))
     await goOn(entry, journal)
   }
 
-  const run = (run: Run, fresh: boolean) => {
-    const entry: Active = { run, stopper: createStopper(clock), since: clock.monotonic() }
+  const run = (run: Run, fresh: boolean, before = store.epoch()) => {
+    const entry: Active = { run, stopper: createStopper(clock), since: clock.monotonic(), before }
     active.set(run.id, entry)
     drive(entry, fresh).catch((error: unknown) => {
       // Another driver has it, or nothing can be written now: the sweep goes on when it can.
@@ -87,12 +89,13 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
   /** Takes a place and the lease, and drives. False when it must wait, or is somebody else's by now. */
   const claim = async (seen: Run): Promise<boolean> => {
     if (closing || active.has(seen.id) || !places.enter(seen)) return false
+    const before = store.epoch()
     const taken = await store.tenant(seen).update(Runs, seen.id, { set: { owner, status: 'running', due: 0 }, inc: { epoch: 1, beat: 1 } }, { if: { phase: 'placed', epoch: seen.epoch } }).catch((error: unknown) => {
       leave(seen.id)
       throw error
     })
     if (taken && !closing) {
-      run(taken, false)
+      run(taken, false, before)
       return true
     }
     leave(seen.id)

@@ -1,25 +1,22 @@
 // What an idle event stream costs: the server's resident memory with many of them open and nothing to say.
-import { Agent, request } from 'node:http'
 import { residentMiB, type Target } from './servers.ts'
+import { createWire } from './wire.ts'
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 /** KiB a stream. */
 export async function idleStream({ base, token, pids }: Target, count: number): Promise<number> {
-  const headers = { authorization: `Bearer ${token}` }
-  const started = await fetch(`${base}/api/v1/chat`, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: '{"message":"[[stall_after=1]]"}' })
-  const { run_id: runId } = (await started.json()) as { run_id: string }
+  const wire = createWire(`${base}/api/v1`, () => token!), { run_id: runId } = await wire.post<{ run_id: string }>('/chat', { message: '[[stall_after=1]]' })
   await pause(2000)
-  const before = residentMiB(pids), agent = new Agent({ keepAlive: true, maxSockets: count })
-  const open = await Promise.all(Array.from({ length: count }, () => new Promise<{ destroy(): void }>((opened, failed) => {
-    request(`${base}/api/v1/runs/${runId}/events`, { agent, headers }, response => {
-      response.once('data', () => opened(response)).on('error', () => undefined)
-    }).on('error', failed).end()
-  })))
+  const before = residentMiB(pids)
+  const open = await Promise.all(Array.from({ length: count }, async () => {
+    const response = await wire.open(runId)
+    return new Promise<{ destroy(): void }>(opened => response.once('data', () => opened(response)).on('error', () => undefined))
+  }))
   await pause(3000)
   const after = residentMiB(pids)
   for (const each of open) each.destroy()
-  agent.destroy()
-  await fetch(`${base}/api/v1/runs/${runId}/cancel`, { method: 'POST', headers })
+  await wire.post(`/runs/${runId}/cancel`)
+  wire.close()
   return ((after - before) * 1024) / count
 }

@@ -61,6 +61,8 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
   } finally {
     over.abort()
     await late
+    // A signal that is made of others stays for ever while somebody listens to it and it has not aborted.
+    limit.abort('over')
   }
 }
 
