@@ -23,10 +23,10 @@ const held = (name: string, more: Partial<Tool> = {}): Tool => ({
   }, ...more,
 })
 const quick = (name: string, run: Tool['run'], more: Partial<Tool> = {}): Tool => ({ name, description: 'For a test.', parameters: Named, run, ...more })
-const forever = () => new Promise<never>(() => undefined)
+const untilAborted: Tool['run'] = (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 const tools: readonly Tool[] = [
   held('reads', { effect: 'none' }), held('sends'), held('shy', { effect: 'none', parallel: false }), held('bold', { parallel: true }),
-  quick('late', forever, { effect: 'keyed', timeoutMs: 30 }), quick('echo', args => ({ content: JSON.stringify(args) }), { effect: 'none' }),
+  quick('late', untilAborted, { effect: 'keyed', timeoutMs: 30 }), quick('echo', args => ({ content: JSON.stringify(args) }), { effect: 'none' }),
   quick('no', () => ({ content: 'it says no', isError: true })), quick('fault', () => { throw fault('NOT_FOUND', { what: 'book' }) }), quick('asks', () => ({ content: 'never' }), { approval: true }),
   quick('exact', () => ({ content: 'x'.repeat(1000) }), { effect: 'none' }), quick('over', () => ({ content: 'x'.repeat(1001) }), { effect: 'none' }),
 ]
@@ -91,6 +91,9 @@ test('a run that is cancelled in the middle of a call ends at once; of what acts
     assert.equal([list.at(-1)!.data['status'], dataOf(list, 'tool_result').map(one => [one['call_id'], one['status']])], ['cancelled', [['c0', status]]])
     await engine.closed(id)
     assert.equal([log, engine.model.requests.length - asked, (await audited(id)).map(one => one.status)], [['+a'], 1, [status]])
+    // The body was left behind; a stop would wait for it.
+    doorOf('a').open()
+    await until('its end', () => log.includes('-a'))
   }
 })
 

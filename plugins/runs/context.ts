@@ -13,6 +13,8 @@ export type Context = { readonly messages: readonly Message[]; readonly attachme
 
 /** Characters that stay of a tool's result that has to give way. */
 const resultExcerptChars = 600
+/** What is said of the rest takes room, too: a result that is only so much longer would not get shorter. */
+const leftOutChars = 40
 /** The share of what is left, after the request and this run, that files may take before the past gets its part. */
 const attachmentsShare = 0.75
 
@@ -44,7 +46,7 @@ function shorten(own: readonly Message[], room: number): { messages: Message[]; 
   let shortened = 0
   for (let at = 0; at < messages.length && estimateTokens(messages) > room; at++) {
     const message = messages[at]!
-    if (message.role !== 'tool' || message.content.length <= resultExcerptChars) continue
+    if (message.role !== 'tool' || message.content.length <= resultExcerptChars + leftOutChars) continue
     messages[at] = { ...message, content: `${message.content.slice(0, resultExcerptChars)}\n[${message.content.length - resultExcerptChars} characters left out]` }
     shortened++
   }

@@ -154,7 +154,7 @@ const commands = fc.array(fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant('arrive' as const), org: fc.constantFrom('a', 'b', 'c') }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constantFrom('finish' as const, 'come' as const), pick: fc.nat(100) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('missing' as const, 'sweep' as const), pick: fc.nat(100) }) },
-), { minLength: 1, maxLength: 80 })
+), { minLength: 1, maxLength: 80, size: 'max' })
 
 /** A process: who arrives, who is driven, who was called and is still on the way (its document is being read), and who never comes. */
 function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick?: number }[]) {

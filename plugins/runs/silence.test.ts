@@ -95,13 +95,12 @@ test('a pause, or a tool that takes long, is not the model\'s silence', async ()
   await stop()
 })
 
-/** `act` acts on the world; whoever reads the stream sees that it began. */
+/** A run whose tool `act` acts on the world. */
 async function acting(run: Tool['run'], effect?: Tool['effect']) {
   const engines = lasting(), play: Play = request => resultsIn(request).length > 0 ? says(`it said: ${resultsIn(request)[0]}`) : lastWords(request) === 'nothing' ? says('') : calls(called('c1', 'act'))
   const tool: Tool = { name: 'act', description: 'Acts.', parameters: { type: 'object' }, timeoutMs: 1_000_000, run, ...(effect ? { effect } : {}) }
   const { clock, engine, stop } = await timed(play, { tools: [tool], env: { RUNS_ACTIVE_MAX: '1' }, given: { storage: engines.storage, eventlog: engines.eventlog } })
   const { run_id: id } = await engine.chat('do it')
-  await engine.read(id, ({ event }) => event === 'tool_call')
   // It gets no place. At the hand-over its lease is given back: that tells that it has begun.
   const { run_id: idle } = await engine.chat('nothing')
   const handingOver = () => until('the hand-over has begun', async () => { await clock.advance(10); return (await engines.storage.get(Runs, idle))!.owner === undefined })

@@ -38,8 +38,8 @@ const say = (text: string) => process.stdout.write(`${text}\n`)
 const mib = (bytes: number, digits = 0) => (bytes / MiB).toFixed(digits)
 
 const credits = 100_000_000, lineMs = 10_000, tokenMs = 300_000
-/** Collections of garbage, at each of which memory is measured; listeners are counted at each fifth of them. */
-const samplesCount = 25
+/** Collections of garbage, at each of which memory is measured. */
+const samplesCount = 15
 /** After a measurement that stopped the server, what had waited is still being made good. */
 const recoveryMs = 500
 
@@ -70,6 +70,8 @@ async function atRest(runs: number): Promise<Rest> {
     if (seen.get('http_open_streams') === 0 && seen.get('runs_active{state="active"}') === 0 && now === before) break
     before = now
   }
+  // The last reading's connection goes, too.
+  await pause(500)
   const heap = await probe.heap(), resident = rss(), census = await probe.census(), seen = await readMetrics(metricsPort)
   return {
     rss: resident, heap, runs, listeners: census.by, streams: seen.get('http_open_streams')!, driven: seen.get('runs_active{state="active"}')!, files: seen.get('process_open_fds')!,
@@ -104,7 +106,7 @@ async function soak(): Promise<boolean> {
   const began = performance.now(), endsAt = began + minutes * 60_000, everyMs = (minutes * 60_000) / samplesCount
   const samples: Memory[] = [], firsts: First[] = [], lags: number[] = [], stops: { readonly from: number; readonly to: number }[] = []
   const at = { done: load.total('done'), events: load.total('events'), cpu: await figure('process_cpu_seconds_total') }
-  let heap = before.heap, listeners: number | undefined, lag = 0, last = { ...at }
+  let heap = before.heap, lag = 0, last = { ...at }
   /** Milliseconds; those that a measurement did not stop. */
   const undisturbed = (list: readonly First[]) => list.filter(({ ms, at: came }) => !stops.some(({ from, to }) => came >= from && came - ms <= to + recoveryMs)).map(({ ms }) => ms)
   const heardLag = (metrics: ReadonlyMap<string, number>) => { lag = Math.max(lag, metrics.get('nodejs_eventloop_lag_p99_seconds')! * 1000) }
@@ -115,19 +117,18 @@ async function soak(): Promise<boolean> {
     const from = Date.now()
     heap = await probe.heap()
     samples.push({ rss: rss(), heap, runs: load.total('done') })
-    if (samples.length % (samplesCount / 5) === 0) listeners = (await probe.census()).listeners
     await readMetrics(metricsPort)
     stops.push({ from, to: Date.now() })
   }
   const line = async () => {
-    const seen = await readMetrics(metricsPort), came = load.firsts(), now = { ...last, done: load.total('done'), events: load.total('events') }
+    const listeners = await probe.listeners(), seen = await readMetrics(metricsPort), came = load.firsts(), now = { ...last, done: load.total('done'), events: load.total('events') }
     heardLag(seen)
     lags.push(lag)
     firsts.push(...came)
     const kinds = Object.entries(byLabel(seen, 'nodejs_active_resources')).filter(([, count]) => count > 0).map(([kind, count]) => `${kind} ${count}`).join(', '), list = undisturbed(came)
     say(`${((performance.now() - began) / 1000).toFixed(0).padStart(4)} s  RSS ${mib(rss())} MiB, heap ${mib(seen.get('nodejs_heap_size_used_bytes')!)} (collected ${mib(heap, 1)}) MiB; streams ${seen.get('http_open_streams')}, ` +
       `runs driven ${seen.get('runs_active{state="active"}')}, done ${now.done} (+${now.done - last.done}), events +${now.events - last.events}, failed ${load.total('failed')}, broke ${load.total('broke')}; ` +
-      `first event p50 ${percentile(list, 0.5).toFixed(0)} p99 ${percentile(list, 0.99).toFixed(0)} ms; loop p99 ${lag.toFixed(0)} ms; handles ${seen.get('nodejs_active_handles_total')}, files ${seen.get('process_open_fds')}, listeners ${listeners ?? '–'}; ${kinds}`)
+      `first event p50 ${percentile(list, 0.5).toFixed(0)} p99 ${percentile(list, 0.99).toFixed(0)} ms; loop p99 ${lag.toFixed(0)} ms; handles ${seen.get('nodejs_active_handles_total')}, files ${seen.get('process_open_fds')}, listeners ${listeners}; ${kinds}`)
     lag = 0
     last = now
   }
