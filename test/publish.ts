@@ -10,7 +10,7 @@ if (error) throw error
 // Imports by `#name` keep their `.ts`: the map below leads them to the `.js`.
 const wrong = stdout.split('\n').filter(line => line.trim() !== '' && !line.includes('TS2877'))
 if (wrong.length > 0) throw new Error(wrong.join('\n'))
-cpSync(join(home, 'test/examples'), join(dist, 'test/examples'), { recursive: true, filter: path => !path.includes('node_modules') })
+for (const example of ['hello-partner', 'hello-adapter']) cpSync(join(home, 'test/examples', example), join(dist, 'test/examples', example), { recursive: true })
 writeFileSync(join(dist, 'package.json'), `${JSON.stringify({
   type: 'module',
   imports: { '#kernel': './kernel/index.js', ...Object.fromEntries(['kernel', 'ports', 'contracts', 'adapters'].map(room => [`#${room}/*.ts`, `./${room}/*.js`])) },
