@@ -40,6 +40,8 @@ const mib = (bytes: number, digits = 0) => (bytes / MiB).toFixed(digits)
 const credits = 100_000_000, lineMs = 10_000, tokenMs = 300_000
 /** Collections of garbage, at each of which memory is measured. */
 const samplesCount = 15
+/** Pauses between the collections after a load: the engine and its allocator give memory back when they have been idle for a while. */
+const restMs = [5000, 15_000, 1000]
 /** After a measurement that stopped the server, what had waited is still being made good. */
 const recoveryMs = 500
 
@@ -70,8 +72,11 @@ async function atRest(runs: number): Promise<Rest> {
     if (seen.get('http_open_streams') === 0 && seen.get('runs_active{state="active"}') === 0 && now === before) break
     before = now
   }
-  // The last reading's connection goes, too.
-  await pause(500)
+  // What was needed at the peak goes back to the system by and by; and the last reading's connection goes, too.
+  for (const ms of restMs) {
+    await probe.heap()
+    await pause(ms)
+  }
   const heap = await probe.heap(), resident = rss(), census = await probe.census(), seen = await readMetrics(metricsPort)
   return {
     rss: resident, heap, runs, listeners: census.by, streams: seen.get('http_open_streams')!, driven: seen.get('runs_active{state="active"}')!, files: seen.get('process_open_fds')!,

@@ -39,11 +39,14 @@ function same(what: string, before: Readonly<Record<string, number>>, after: Rea
 }
 /** The engine's clocks (beat, sweep, retention, the queue's) listen while they sleep, and not while they act. */
 const clocks = 4
+/** Bytes: names of runs' owners, compiled statements and code are kept, all bounded. */
+const kept = 16 * MiB
 const exactly = (what: string, measured: number, expected: number): Row => ({ what, measured: String(measured), rule: String(expected), holds: measured === expected })
 
 export const verdict = ({ samples, before, after, started, done, failed, broke, charged, held, errors }: Soaked): Row[] => [
   flat(samples, 'heap', 'heap after collection'),
   flat(samples, 'rss', 'resident memory after collection'),
+  { what: 'heap when the load is gone', measured: `${(before.heap / MiB).toFixed(1)} → ${(after.heap / MiB).toFixed(1)} MiB`, rule: `not ${kept / MiB} MiB more`, holds: after.heap - before.heap <= kept },
   same('handles when the load is gone', before.handles, after.handles),
   // Timers and callbacks of the moment; a timer that stays would hold its handle's listeners or its run.
   same('active resources when the load is gone', before.resources, after.resources, { passing: ['Timeout', 'Immediate'] }),
