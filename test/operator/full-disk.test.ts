@@ -48,7 +48,7 @@ test('a full disk answers 503 and corrupts nothing', async () => {
   refused.push(...full)
   assert.ok(full.length > 50, 'there was no room for them either')
   for (const [i, { status, body }] of others.entries()) if (i % 4 === 3 && status === 200) acknowledged.push(body['run_id']!)
-  assert.equal([...new Set(refused.map(({ status, body }) => `${status} ${body['code']} ${body['detail']}`))], ['503 STORAGE_FULL The storage is full. Nothing was written.'])
+  assert.equal([...new Set(refused.map(({ status, body }) => `${status} ${body['code']} ${body['detail']}`))], ['503 STORAGE_FULL The storage is full. Do not rely on this request: repeat it when there is room, with the same idempotency key where it has one.'])
   assert.is((await fetch(`${server.base}/healthz`)).status, 200, 'the process lives')
   assert.is((await fetch(`${server.base}/balance`, { headers })).status, 200, 'reading goes on')
   await server.kill('SIGKILL')
