@@ -1,8 +1,8 @@
 // What every mailer checks and writes alike.
-import { createTransport } from 'nodemailer'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Letter } from '#ports/mail.ts'
+import { required } from './required.ts'
 
 export const FROM_DEFAULT = 'Agent Platform <no-reply@localhost>'
 const ADDRESS_MAX = 254
@@ -35,8 +35,11 @@ export function messageOf({ to, subject, text, html }: Letter, { from, clock }: 
   }
 }
 
+/** Loaded with the first letter, and without what it has for fetching over HTTP. */
+export const mailLibrary = () => required('nodemailer') as typeof import('nodemailer')
+
 /** The letter as RFC 5322 bytes with CRLF line ends. */
 export async function compose(letter: Letter, options: { from: string; clock: Pick<Clock, 'id' | 'now'> }): Promise<Uint8Array> {
-  const { message } = await createTransport({ streamTransport: true, buffer: true, newline: 'windows' }).sendMail(messageOf(letter, options))
+  const { message } = await mailLibrary().createTransport({ streamTransport: true, buffer: true, newline: 'windows' }).sendMail(messageOf(letter, options))
   return message as Buffer
 }

@@ -1,6 +1,6 @@
 // restify routes, answers 404 and 405, and closes. Bodies, errors, CORS and streams are ours: see DECISIONS.md.
 import { readFileSync } from 'node:fs'
-import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream/promises'
 import { createSecureContext } from 'node:tls'
@@ -14,6 +14,9 @@ import { applyCors } from '../_shared/http/cors.ts'
 import { createEventStreams, eventStreamHeaders, type EventStreams } from '../_shared/http/event-stream.ts'
 import { readBody } from '../_shared/http/read-body.ts'
 import { streamBody } from '../_shared/http/stream-body.ts'
+import { required } from '../_shared/required.ts'
+
+const { createServer: createPlainServer } = required('node:http') as typeof import('node:http')
 
 type Hooks = Parameters<HttpServer['listen']>[1]
 type Seen = { id: string; route: string; startedAt: number; head: boolean }

@@ -1,11 +1,10 @@
 // Letters through an SMTP server: smtp://user:password@host:587?from=…
-import { createTransport } from 'nodemailer'
 import { fault, type Fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Mailer } from '#ports/mail.ts'
 import { closedFault, gate } from '../_shared/gate.ts'
-import { checkedFrom, checkLetter, FROM_DEFAULT, messageOf } from '../_shared/letters.ts'
+import { checkedFrom, checkLetter, FROM_DEFAULT, mailLibrary, messageOf } from '../_shared/letters.ts'
 import { wholeOption } from '../_shared/options.ts'
 
 const WHAT = 'The mail server'
@@ -35,7 +34,7 @@ function reasonOf(error: unknown): { why: string; code: string; responseCode: nu
 
 export function smtp({ host, port, tls, from, user, password, timeoutMs = TIMEOUT_MS, clock, log }: SmtpOptions): Mailer {
   checkedFrom(from)
-  const transport = createTransport({
+  const transport = mailLibrary().createTransport({
     pool: true, maxConnections: CONNECTIONS_MAX, maxRequeues: 1, host, port,
     secure: tls === 'implicit', requireTLS: tls === 'starttls', ignoreTLS: tls === 'none',
     connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs, dnsTimeout: timeoutMs,

@@ -1,5 +1,4 @@
 // Metrics on a port of their own, for networks in which the API's port is public.
-import { createServer } from 'node:http'
 import type { Introspection } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 
@@ -9,7 +8,7 @@ const againMs = 50
 
 export async function serveMetrics({ host, clock, config, signal, defer }: Deps): Promise<void> {
   if (config.metrics_port === undefined) return
-  const server = createServer((request, response) => {
+  const { createServer } = await import('node:http'), server = createServer((request, response) => {
     const answer = (status: number, text = '', mime = 'text/plain') => {
       response.writeHead(status, { 'content-type': mime })
       response.end(text)

@@ -26,7 +26,10 @@ export const union = (a: Collection, b: Collection): Collection => ({
   index: sameKeys([...(a.index ?? []), ...(b.index ?? [])]),
 })
 
-/** Each index ends with `id`, so that a page in its order needs no sorting. */
+/**
+ * Each index ends with `id`, so that a page in its order needs no sorting. One of a single field leaves out the documents that do not have it, as most do where a
+ * field says that something is to be done: whoever compares or orders by it wants none of them.
+ */
 function indexes({ name, unique = [], index = [], scope, expires }: Collection): Map<string, string> {
   const columns = (fields: readonly string[]) => fields.map((field) => (field === 'id' ? 'id' : `"f_${field}"`)).join(', ')
   const made = new Map<string, string>()
@@ -34,7 +37,10 @@ function indexes({ name, unique = [], index = [], scope, expires }: Collection):
   const others = [...index, ...(expires === undefined ? [] : [[expires]])]
   // Without one that starts with the organisation, listing an organisation's documents would read everybody's.
   if (scope === 'tenant' && ![...unique, ...others].some((fields) => fields[0] === 'orgId')) others.push(['orgId'])
-  for (const fields of others) made.set(`i_${name}_${fields.join('_')}`, `INDEX "i_${name}_${fields.join('_')}" ON "c_${name}" (${columns([...new Set([...fields, 'id'])])})`)
+  for (const fields of others) {
+    const some = fields.length === 1 && fields[0] !== 'id' ? ` WHERE ${columns(fields)} IS NOT NULL` : ''
+    made.set(`i_${name}_${fields.join('_')}`, `INDEX "i_${name}_${fields.join('_')}" ON "c_${name}" (${columns([...new Set([...fields, 'id'])])})${some}`)
+  }
   return made
 }
 
