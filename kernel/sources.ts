@@ -4,6 +4,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { importOnce, type Source } from './generations.ts'
 import type { Plugin } from './plugin.ts'
+import type { Bounds } from './threads/manifest.ts'
 
 export const builtInDir = fileURLToPath(new URL('../plugins/', import.meta.url))
 export const contractsDir = fileURLToPath(new URL('../contracts/', import.meta.url))
@@ -36,15 +37,15 @@ export function stampOf({ entry }: Source): string {
 }
 
 /** What an operator changed beside the folders: plugins from elsewhere, and plugins that shall not serve. */
-export type Choices = { readonly loaded: readonly string[]; readonly off: readonly string[]; /** By plugin: the organisations that it is limited to. */ readonly only: Readonly<Record<string, readonly string[]>> }
+export type Choices = { readonly loaded: readonly string[]; readonly off: readonly string[]; /** By plugin: the organisations that it is limited to. */ readonly only: Readonly<Record<string, readonly string[]>>; /** By plugin: what it may take of the thread that it runs in. */ readonly isolated: Readonly<Record<string, Bounds>> }
 const choicesIn = (dataDir: string) => join(dataDir, 'plugins.json')
 
 export function readChoices(dataDir: string): Choices {
   const path = choicesIn(dataDir)
-  if (!existsSync(path)) return { loaded: [], off: [], only: {} }
+  if (!existsSync(path)) return { loaded: [], off: [], only: {}, isolated: {} }
   try {
-    const { loaded, off, only = {} } = JSON.parse(readFileSync(path, 'utf8')) as Choices
-    return { loaded: loaded.map(String), off: off.map(String), only: Object.fromEntries(Object.entries(only).map(([name, list]) => [name, list.map(String)])) }
+    const { loaded, off, only = {}, isolated = {} } = JSON.parse(readFileSync(path, 'utf8')) as Choices
+    return { loaded: loaded.map(String), off: off.map(String), only: Object.fromEntries(Object.entries(only).map(([name, list]) => [name, list.map(String)])), isolated: Object.fromEntries(Object.entries(isolated).map(([name, { memory_mb, stall_ms }]) => [name, { memory_mb: Number(memory_mb), stall_ms: Number(stall_ms) }])) }
   } catch (cause) {
     throw new Error(`${path} is not what was written there; correct or remove it.`, { cause })
   }
