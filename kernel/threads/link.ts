@@ -153,8 +153,8 @@ export function createLink(post: (message: Message) => void, answer: (target: st
     return new Promise((resolve, reject) => {
       const id = ++count, loan: Loan = { open: 1, signals: [], undo: [] }
       const message: Message = ['call', id, target, pack(value, loan)]
-      waiting.set(id, { resolve, reject, loan })
       post(message)
+      waiting.set(id, { resolve, reject, loan })
     })
   }
 
