@@ -11,7 +11,7 @@ export type Log = {
   durable(): Promise<void>
 }
 type Batch = readonly LoggedEvent[]
-type Follower = { take(batch: Batch): void; end(why?: Fault): void }
+type Follower = { take(batch: Batch): void; lag(): void; end(why?: Fault): void }
 
 export type Fanout = {
   follows(stream: string): boolean
@@ -20,6 +20,8 @@ export type Fanout = {
   /** Only what is on disk, in order; the batch is shared by all. */
   deliver(stream: string, batch: Batch): void
   follow(stream: string, after: number, signal: AbortSignal): AsyncIterable<Batch>
+  /** Something may have come that was not delivered: every follower reads back. */
+  lag(): void
   /** Nothing will come any more: followers fail with `why`. */
   end(why: Fault): void
 }
@@ -46,6 +48,9 @@ export function createFanout(log: Log): Fanout {
       for (const follower of streams.get(stream) ?? []) follower.take(batch)
     },
     follow: (stream, after, signal) => ({ [Symbol.asyncIterator]: () => createFollower(log, stream, after, signal, (follower) => add(stream, follower)) }),
+    lag() {
+      for (const followers of streams.values()) for (const follower of followers) follower.lag()
+    },
     end(why) {
       for (const followers of [...streams.values()]) for (const follower of [...followers]) follower.end(why)
     },
@@ -82,6 +87,10 @@ function createFollower(log: Log, stream: string, after: number, signal: AbortSi
       buffer.push(batch)
       buffered += batch.length
       if (buffered > bufferedMax && buffer.length > 1) drop(true)
+      wake?.()
+    },
+    lag() {
+      drop(true)
       wake?.()
     },
     end: stop,

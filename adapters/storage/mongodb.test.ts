@@ -1,8 +1,8 @@
 // The kit against the server that MONGODB_URL names: MongoDB, or one that speaks its protocol. Each check has a database of its own, dropped afterwards.
-import { randomUUID } from 'node:crypto'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
+import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
 import { scopedStorage } from '../../test/kit/scoped.ts'
 import { things } from '../../test/kit/storage-common.ts'
 import { storageKit } from '../../test/kit/storage.ts'
@@ -10,23 +10,12 @@ import { manualClock } from '../clock/manual.ts'
 import { connect } from '../_shared/mongodb/database.ts'
 import { mongoStorage } from './mongodb.ts'
 
-const given = process.env['MONGODB_URL']
-
 const placeOf = (face: typeof mongoStorage) => async () => {
-  const url = new URL(given!), clock = manualClock()
-  url.pathname = `/kit_${randomUUID().slice(0, 8)}`
-  return {
-    clock,
-    open: async () => face({ connection: await connect(url), clock }),
-    async clean() {
-      const { db, close } = await connect(url)
-      await db.dropDatabase()
-      await close()
-    },
-  }
+  const { connect: connection, clean } = freshDatabase(), clock = manualClock()
+  return { clock, clean, open: async () => face({ connection: await connection(), clock }) }
 }
 
-if (given === undefined) test.skip('mongodb: the kit (MONGODB_URL is not set)', () => undefined)
+if (mongoUrl === undefined) test.skip('mongodb: the kit (MONGODB_URL is not set)', () => undefined)
 else {
   test('mongodb: two processes change one document: each change is made once, and of conditional ones exactly one wins', async () => {
     const { open, clean } = await placeOf(mongoStorage)(), engines = [await open(), await open()] as const, [first] = engines

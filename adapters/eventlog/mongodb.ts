@@ -1,0 +1,253 @@
+// Event streams in MongoDB. An append is one document, whose id says where in its stream it begins: of two that begin at the same place one is refused, and no transaction is needed.
+import { MongoBulkWriteError, type Collection as Kept } from 'mongodb'
+import { fault } from '#contracts/faults.ts'
+import { defineAdapter } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
+import { appendBytesMax, checkStream, checkWhole, pack, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import { createFanout } from '../_shared/fanout.ts'
+import { createLanes } from '../_shared/lanes.ts'
+import { createLru } from '../_shared/lru.ts'
+import { closed as closedFault, connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
+import { watchInserts } from '../_shared/mongodb/watch.ts'
+
+/** `s`: the stream; `g`: its edition, another one after each rewrite; `f`, `l`: the first and last seq that it stands for; `b`: the events. */
+type Segment = { _id: string; s: string; g: number; f: number; l: number; b: string }
+/** Only of streams that were trimmed or rewritten. `t`: forgotten up to here; `g`: the edition that counts. */
+type Head = { _id: string; t: number; g: number }
+type Standing = { readonly edition: number; readonly trimmed: number; readonly last: number }
+type Asked = { readonly body: string; readonly count: number; readonly expect: number | undefined; readonly done: (last: number) => void; readonly failed: (error: unknown) => void }
+type Waiting = { readonly segment: Segment; readonly done: () => void; readonly failed: (error: unknown) => void }
+
+const standingsKept = 10_000, segmentsRead = 100, readTries = 10, eventsTogether = 256
+const duplicate = 11_000
+
+/** Appends of many streams travel together: what comes while one message is under way goes with the next. */
+function createWriter(segments: Kept<Segment>) {
+  let waiting: Waiting[] = [], busy = false
+  const send = async (batch: readonly Waiting[]) => {
+    const failures = new Map<number, unknown>()
+    try {
+      await segments.insertMany(batch.map(({ segment }) => segment), { ordered: false })
+    } catch (error) {
+      if (!(error instanceof MongoBulkWriteError)) return batch.forEach(({ failed }) => failed(told(error)))
+      for (const one of [error.writeErrors].flat()) failures.set(one.index, one)
+    }
+    batch.forEach(({ done, failed }, at) => (failures.has(at) ? failed(failures.get(at)) : done()))
+  }
+  const flush = async () => {
+    busy = true
+    while (waiting.length > 0) {
+      const batch = waiting
+      waiting = []
+      await send(batch)
+    }
+    busy = false
+  }
+  return (segment: Segment) => new Promise<void>((done, failed) => {
+    waiting.push({ segment, done, failed })
+    if (!busy) {
+      busy = true
+      setImmediate(() => void flush())
+    }
+  })
+}
+
+export async function mongoEventlog({ connection: { db, ping, close }, clock }: { connection: Connection; clock: Clock }): Promise<EventlogEngine> {
+  const segments = db.collection<Segment>('_segments'), heads = db.collection<Head>('_streams')
+  await orTold(segments.createIndexes([{ key: { s: 1, g: 1, l: 1 }, name: 'stream' }]))
+  const write = createWriter(segments), lanes = createLanes(), standings = createLru<string, Standing>(standingsKept), appends = new Map<string, Asked[]>(), stopping = new AbortController()
+  let isClosed = false, closing: Promise<void> | undefined
+
+  const check = () => {
+    if (isClosed) throw closedFault()
+  }
+  const headOf = async (name: string): Promise<Omit<Standing, 'last'>> => {
+    const head = await orTold(heads.findOne({ _id: name }))
+    return { edition: head?.g ?? 0, trimmed: head?.t ?? 0 }
+  }
+  const standingOf = async (name: string): Promise<Standing> => {
+    const { edition, trimmed } = await headOf(name), end = await orTold(segments.findOne({ s: name, g: edition }, { sort: { l: -1 }, projection: { l: 1 } }))
+    const standing = { edition, trimmed, last: Math.max(trimmed, end?.l ?? 0) }
+    standings.set(name, standing)
+    return standing
+  }
+  const segmentOf = (s: string, g: number, f: number, l: number, b: string): Segment => ({ _id: `${g}:${f}:${s}`, s, g, f, l, b })
+
+  /** Segments of one edition behind `after`, without a hole: where one is seen, the stream was trimmed or rewritten in between, and is read again. */
+  const segmentsAfter = async (name: string, after: number): Promise<{ readonly from: number; readonly edition: number; readonly found: readonly Segment[] }> => {
+    for (let tries = 0; tries < readTries; tries++) {
+      const page = (g: number, from: number) => orTold(segments.find({ s: name, g, l: { $gt: from } }, { sort: { l: 1 }, limit: segmentsRead }).toArray())
+      // Few streams were ever trimmed or rewritten: both are asked for at once, and what was guessed wrong is asked again.
+      const guess = standings.get(name)?.edition ?? 0, [{ edition, trimmed }, guessed] = await Promise.all([headOf(name), page(guess, after)]), from = Math.max(after, trimmed)
+      const found = edition === guess && from === after ? guessed : await page(edition, from)
+      if (found.every(({ f }, at) => (at === 0 ? f <= from + 1 : f === found[at - 1]!.l + 1))) return { from, edition, found }
+    }
+    throw fault('UNAVAILABLE', { what: `The stream ${name}`, why: 'it changes all the while' }, { retryAfterMs: 1000 })
+  }
+  const readFrom = async (name: string, after: number, limit: number): Promise<LoggedEvent[]> => {
+    const events: LoggedEvent[] = []
+    for (let at = after; events.length < limit;) {
+      const { from, found } = await segmentsAfter(name, at)
+      for (const { b, f } of found) {
+        events.push(...unpack(b, f, from))
+        if (events.length >= limit) break
+      }
+      if (found.length < segmentsRead) break
+      at = found.at(-1)!.l
+    }
+    return events.slice(0, limit)
+  }
+  const fanout = createFanout({ read: async (name, after, limit) => (check(), readFrom(name, after, limit)), durable: async () => check() })
+  const watching = { begun: false }
+  const watch = () => {
+    if (watching.begun) return
+    watching.begun = true
+    watchInserts(segments, { clock, signal: stopping.signal, lag: fanout.lag, take: ({ s, b, f }) => void (fanout.follows(s) && fanout.deliver(s, unpack(b, f))) })
+  }
+  /** Everything of the stream in another edition, which counts from one moment on; then the old one goes. */
+  const replace = async (name: string, { edition, trimmed }: Standing, next: readonly Segment[]): Promise<void> => {
+    await orTold(segments.deleteMany({ s: name, g: edition + 1 }))
+    await orTold(segments.insertMany([...next], { ordered: true }))
+    await orTold(edition === 0 && trimmed === 0 ? heads.updateOne({ _id: name }, { $set: { g: 1 }, $setOnInsert: { t: 0 } }, { upsert: true }) : heads.updateOne({ _id: name, g: edition }, { $set: { g: edition + 1 } }))
+    await orTold(segments.deleteMany({ s: name, g: edition }))
+    standings.delete(name)
+  }
+  /** A segment's events outside the range, with their seqs. */
+  const outside = ({ s, g, f, l, b }: Segment, from: number, through: number): Segment[] => {
+    const events = unpack(b, f), part = (first: number, last: number) => segmentOf(s, g + 1, first, last, JSON.stringify(events.filter(({ seq }) => seq >= first && seq <= last).map(({ seq, ...event }) => [seq, event])))
+    if (l < from || f > through) return [segmentOf(s, g + 1, f, l, b)]
+    return [...(f < from ? [part(f, from - 1)] : []), ...(l > through ? [part(through + 1, l)] : [])]
+  }
+
+  /** What was asked of one stream while it was busy goes as one segment; each caller is answered as if it had gone alone. Answers those that must be tried again, with what is known to be old forgotten. */
+  const appendOnce = async (name: string, asked: readonly Asked[]): Promise<readonly Asked[]> => {
+    const known = standings.get(name), { edition, trimmed, last } = known ?? (await standingOf(name)), taken: (Asked & { readonly end: number })[] = []
+    let end = last, bytes = 0, rest = 0
+    // To add nothing is to ask where the stream stands now.
+    if (known && asked.every(({ count }) => count === 0)) return standings.delete(name), asked
+    for (const one of asked) {
+      if (taken.length > 0 && (bytes + one.body.length > appendBytesMax || end - last + one.count > eventsTogether)) break
+      rest++
+      if (one.expect !== undefined && one.expect !== end) {
+        if (known && taken.length === 0) return standings.delete(name), asked
+        one.failed(fault('STREAM_MOVED', { stream: name, head: end, expect: one.expect }))
+        continue
+      }
+      taken.push({ ...one, end: (end += one.count) })
+      bytes += one.body.length
+    }
+    if (end > last) {
+      const body = `[${taken.filter(({ count }) => count > 0).map(({ body: part }) => part.slice(1, -1)).join(',')}]`
+      try {
+        await write(segmentOf(name, edition, last + 1, end, body))
+      } catch (error) {
+        // Somebody else began there: what is known of the stream is old.
+        if ((error as { code?: unknown }).code === duplicate) return standings.delete(name), [...taken, ...asked.slice(rest)]
+        for (const { failed } of taken) failed(error)
+        return asked.slice(rest)
+      }
+      standings.set(name, { edition, trimmed, last: end })
+      if (fanout.follows(name)) fanout.deliver(name, unpack(body, last + 1))
+    }
+    for (const one of taken) one.done(one.end)
+    return asked.slice(rest)
+  }
+  const appendAll = async (name: string): Promise<void> => {
+    for (let asked: readonly Asked[] = take(name); asked.length > 0;) {
+      try {
+        asked = await appendOnce(name, asked)
+      } catch (error) {
+        for (const { failed } of asked) failed(error)
+        return
+      }
+    }
+  }
+  const take = (name: string): readonly Asked[] => {
+    const asked = appends.get(name) ?? []
+    appends.delete(name)
+    return asked
+  }
+
+  return {
+    limits: { appendBytesMax, streamNameMax },
+    async append(name, events, { expect } = {}) {
+      check()
+      checkStream(name)
+      if (expect !== undefined) checkWhole('expect', expect, 0)
+      const body = pack(events)
+      return new Promise<number>((done, failed) => {
+        const asked = appends.get(name)
+        if (asked) return void asked.push({ body, count: events.length, expect, done, failed })
+        appends.set(name, [{ body, count: events.length, expect, done, failed }])
+        void lanes.one(name, () => appendAll(name))
+      })
+    },
+    async read(name, { after = 0, limit = readDefault } = {}) {
+      check()
+      checkWhole('after', after, 0)
+      checkWhole('limit', limit, 1)
+      return lanes.one(name, () => readFrom(name, after, limit))
+    },
+    async bounds(name) {
+      check()
+      return lanes.one(name, async () => {
+        const { trimmed, last } = await standingOf(name)
+        return { first: trimmed + 1, last }
+      })
+    },
+    follow(name, { after = 0, signal }) {
+      checkWhole('after', after, 0)
+      watch()
+      return fanout.follow(name, after, signal)
+    },
+    async trim(name, through) {
+      check()
+      checkWhole('through', through, 0)
+      await lanes.one(name, async () => {
+        const { edition, trimmed, last } = await standingOf(name), end = Math.min(through, last)
+        if (end <= trimmed) return
+        await orTold(heads.updateOne({ _id: name }, { $max: { t: end }, $setOnInsert: { g: 0 } }, { upsert: true }))
+        await orTold(segments.deleteMany({ s: name, g: edition, l: { $lte: end } }))
+        standings.delete(name)
+      })
+    },
+    async rewrite(name, range, events) {
+      check()
+      const body = packRewritten(range, events)
+      await lanes.one(name, async () => {
+        const standing = await standingOf(name), { edition, last } = standing, { from, through } = range
+        if (through > last) throw fault('STREAM_MOVED', { stream: name, head: last, expect: through })
+        const old = await orTold(segments.find({ s: name, g: edition }, { sort: { l: 1 } }).toArray())
+        const kept = old.flatMap(segment => outside(segment, from, through))
+        await replace(name, standing, [...kept, segmentOf(name, edition + 1, from, through, body)].sort((a, b) => a.l - b.l))
+      })
+    },
+    async remove(name) {
+      check()
+      await lanes.one(name, async () => {
+        // Without its head an edition counts no more.
+        await orTold(heads.deleteOne({ _id: name }))
+        await orTold(segments.deleteMany({ s: name }))
+        standings.delete(name)
+      })
+    },
+    async durable() {
+      check()
+      await lanes.settled()
+    },
+    async ping() {
+      check()
+      await ping()
+    },
+    close() {
+      if (isClosed) return closing!
+      isClosed = true
+      stopping.abort()
+      fanout.end(closedFault())
+      return (closing = lanes.settled().then(close))
+    },
+  }
+}
+
+export default defineAdapter<EventlogEngine>({ port: 'eventlog', scheme: 'mongodb', options: urlOptions, open: async ({ url, clock }) => mongoEventlog({ connection: await connect(url), clock }) })
