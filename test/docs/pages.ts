@@ -129,7 +129,7 @@ function adapterPage(sources: Sources, hidden: readonly string[]): string {
 
 const indexPage = (groups: readonly (readonly [title: string, tokens: readonly Token[]])[]) => [
   `${made}# Extension points\n`,
-  'What a plugin can be, can add to, and can ask for; and where an adapter goes.\n',
+  'What a plugin can be, can add to, and can ask for; and where an adapter goes. [A plugin in five minutes](../a-plugin-in-five-minutes.md) is where to begin.\n',
   '- [definePlugin](plugin.md): the fields of a plugin, what its handlers are given, what the package offers beside it', '- [Adapters](adapter.md): another technology behind a port\n',
   ...groups.map(([title, tokens]) => `## ${title}\n\n| | id | import from | |\n|---|---|---|---|\n${tokens.map(token => `| [${token.exported}](${pageOf(token)}) | \`${token.id}\` | \`${entryOf(token.file)}\` | ${token.comment.text.replaceAll('|', '\\|')} |`).join('\n')}\n`),
 ].join('\n')
