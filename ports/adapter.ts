@@ -1,4 +1,4 @@
-// How an adapter presents itself: the default export of adapters/<port>/<scheme>.ts.
+// How an adapter presents itself: the default export of `adapters/<port>/<scheme>.ts`.
 import type { Clock } from './clock.ts'
 
 /** `event`: two words with a dot between them; `fields` as JSON, secrets never. */

@@ -57,6 +57,10 @@ test('every type and every call on a page has a comment', () => {
   assert.equal([...new Set(silent)], [])
 })
 
+test('nothing on a page would be read as HTML', () => {
+  for (const [name, text] of pages) assert.not.match(text.replace(/^<!--.*-->$/m, '').replace(/^ *```[\s\S]*?^ *```$/gm, '').replace(/`[^`\n]*`/g, ''), /<[\w/]/, name)
+})
+
 test('links lead somewhere', () => {
   for (const [name, text] of pages) for (const [, target] of text.matchAll(/\]\(([^)]+)\)/g)) {
     const path = join(folder, target!)

@@ -85,9 +85,17 @@ const takenBy = (plugins: Served, field: string): string[] => {
 const unique = ['jobs', 'commands', 'emits']
 const offer = ({ name, signature, comment }: Offered) => `- \`${name}\`${comment.text ? `: ${comment.text}` : ''}\n\n  ${fenced('ts', signature).trim().replaceAll('\n', '\n  ')}\n`
 
+/** What a field is for, and an example of it unless the whole plugin above has one. */
+function fieldSection(sources: Sources, plugins: Served, member: Node, shownAbove: string): string[] {
+  const name = textOf((member as unknown as { name: Node }).name), shown = new RegExp(`^  ${name}:|[ ,]${name}(?:,|:)`, 'm').test(shownAbove.slice(shownAbove.indexOf('definePlugin({')))
+  return [
+    `### \`${name}\`\n`, `${commentOf(member).text}\n`, fenced('ts', textOf(member).replace(/^readonly /, '')),
+    ...(shown ? [] : [useOf(sources, plugins, name) ?? 'No plugin of this repository has it.\n']), ...takenBy(plugins, name),
+  ]
+}
+
 function pluginPage(sources: Sources, plugins: Served, tokens: readonly Token[]): string {
   const spec = sources.typeIn('kernel/plugin.ts', 'Spec'), literal = literalOf(spec.type), whole = readFileSync(join(home, partnerPlugin), 'utf8')
-  const fields = literal.members.map(member => ({ member, name: textOf((member as unknown as { name: Node }).name) }))
   const kernels = sources.offeredBy('kernel/index.ts').filter(({ name }) => !tokens.some(({ exported }) => exported === name))
   const rows = sources.offeredBy('contracts/contract.ts').filter(({ name }) => !kernels.some(one => one.name === name))
   const known = new Set<Node>([spec])
@@ -100,7 +108,7 @@ function pluginPage(sources: Sources, plugins: Served, tokens: readonly Token[])
     fenced('js', `import { definePlugin } from '${entryOf('kernel/plugin.ts')}'`),
     `A whole one, from ${link(partnerPlugin)}:\n`, fenced('js', whole.trimEnd()),
     `## Fields\n`,
-    ...fields.flatMap(({ name, member }) => [`### \`${name}\`\n`, `${commentOf(member).text}\n`, fenced('ts', textOf(member).replace(/^readonly /, '')), ...(new RegExp(`^  ${name}:|[ ,]${name}(?:,|:)`, 'm').test(whole.slice(whole.indexOf('definePlugin({'))) ? [] : [useOf(sources, plugins, name) ?? 'No plugin of this repository has it.\n']), ...takenBy(plugins, name)]),
+    ...literal.members.flatMap(member => fieldSection(sources, plugins, member, whole)),
     `### \`routes\`\n`, 'A handler for every row of the contract, under the row\'s key. A row without one is refused, and in TypeScript does not compile. A handler is given one object: the deps of `uses`, the services, what is in `Own`, and the request\'s values of `Call`.\n',
     `## What a handler is given\n`, typesOf(types),
     `## What the fields name\n`, typesOf(rest),
