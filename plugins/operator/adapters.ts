@@ -37,7 +37,7 @@ export function adapterCommands({ dataDir: given, ports, folders, added, save, s
     const own = added.filter(one => one.package === name).map(one => resolve(dataDir, one.folder)), others = [...folders.filter(one => !own.includes(resolve(one)) && !places.includes(resolve(one))), ...places]
     for (const { port, scheme } of offered) {
       if (schemesOf(port, others).includes(scheme)) throw refuse(`${name} offers ${port} ${scheme}, which there is already`)
-      await loadAdapter(port, name, scheme, [folder])
+      await loadAdapter(port, `${port}/${scheme.slice(0, -1)}.js`, scheme, [folder]).catch((error: Error) => { throw refuse(`${name} cannot be added: ${error.message.replaceAll(`${folder}/`, '')}`, error) })
     }
   }
   const list = async () => ({
