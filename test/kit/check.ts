@@ -14,6 +14,8 @@ export type Report = { readonly ok: boolean; readonly holds: number; readonly un
 /** A check that takes longer has failed, in milliseconds. */
 const checkMsMax = 60_000
 export const checkable = Object.keys(kits)
+/** An assertion says below its first line what was there and what was expected. */
+const sentenceOf = (error: unknown) => (error instanceof Error ? error.message : String(error)).split('\n').map(line => line.trim()).filter(Boolean).slice(0, 2).join(' ')
 /** Nothing that one check leaves there can be met by another. */
 const keepsNothing = ['models', 'clock', 'mail']
 
@@ -57,7 +59,7 @@ export async function checkAdapter({ port, url, on = '', letters, folders, env, 
     for (const { name, run: body } of tests) {
       let timer: NodeJS.Timeout | undefined
       const late = new Promise<never>((_, reject) => { timer = setTimeout(() => reject(new Error(`it took longer than ${checkMsMax} ms`)), checkMsMax) })
-      await Promise.race([Promise.resolve().then(body), late]).then(() => note({ check: name, result: 'holds', detail: '' }), (error: Error) => note({ check: name, result: 'fails', detail: error.message.split('\n', 1)[0]! })).finally(() => clearTimeout(timer))
+      await Promise.race([Promise.resolve().then(body), late]).then(() => note({ check: name, result: 'holds', detail: '' }), (error: unknown) => note({ check: name, result: 'fails', detail: sentenceOf(error) })).finally(() => clearTimeout(timer))
     }
     unasked.forEach(note)
   } finally {
