@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import { bindAdapters } from './adapters.ts'
+import { bindAdapters, foldersOf } from './adapters.ts'
 import { createGenerations } from './generations.ts'
 import type { Roster } from './host.ts'
 import { createKernel, type Kernel } from './kernel.ts'
@@ -11,6 +11,7 @@ import { createLog } from './log.ts'
 import type { Plugin } from './plugin.ts'
 import { createRoster } from './roster.ts'
 import { readSettings, type Environment, type Settings } from './settings.ts'
+import { createThreads } from './threads/standin.ts'
 
 export type Booted = { readonly kernel: Kernel; readonly roster: Roster; readonly settings: Settings; readonly engine: <T>(port: string) => T; readonly log: Log }
 type Options = { readonly env: Environment; /** Engines that stand in for what the settings name. */ readonly given?: Readonly<Record<string, unknown>>; readonly plugins?: readonly Plugin[]; readonly strict?: boolean; readonly write?: (line: string) => void }
@@ -23,12 +24,13 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const clock = (given['clock'] ?? (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>('clock')) as Clock
   const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
   const generations = createGenerations(clock.id())
+  const threads = createThreads({ clock, clockUrl: settings.CLOCK_URL, folders: foldersOf(settings) })
   const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch((error: unknown) => {
     generations.close()
     throw error
   })
   const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, roster: () => roster })
-  const roster = createRoster({ dataDir: settings.DATA_DIR, pluginsDir: settings.PLUGINS_DIR, generations, log, become: kernel.become, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  const roster = createRoster({ dataDir: settings.DATA_DIR, pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
   const stop = () => kernel.stop().finally(generations.close)
   try {
     await roster.begin(plugins)

@@ -3,6 +3,7 @@ import type { TSchema } from 'typebox'
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import type { Registry } from 'prom-client'
 import { port } from '#ports/token.ts'
+import type { Bounds } from './threads/manifest.ts'
 
 export type MountedOperation = { readonly key: OperationKey; readonly path: string; readonly plugin: string; readonly operation: Operation }
 export type Check = { readonly name: string; readonly ok: boolean; readonly detail?: string }
@@ -27,12 +28,12 @@ export type Introspection = {
   exposition(): Promise<{ readonly text: string; readonly mime: string }>
 }
 
-export type Listed = { readonly name: string; readonly version: string; readonly state: 'serving' | 'off' | 'failed'; readonly generation: number; /** The file with the plugin. */ readonly source: string; readonly previous: string | null; /** Those that it is limited to; null: everybody. */ readonly organisations: readonly string[] | null; /** Why it failed. */ readonly detail: string }
+export type Listed = { readonly name: string; readonly version: string; readonly state: 'serving' | 'off' | 'failed'; readonly generation: number; /** The file with the plugin. */ readonly source: string; readonly previous: string | null; /** Those that it is limited to; null: everybody. */ readonly organisations: readonly string[] | null; /** What it may take of the thread that it runs in; null: it runs in the process. */ readonly isolated: Bounds | null; /** Why it failed. */ readonly detail: string }
 /** Changes which plugins serve. Each change resolves when the new set serves; calls under way end on the old one. PLUGIN_REFUSED says why, and what goes on serving; NOT_FOUND for an unknown name. */
 export type Roster = {
   list(): readonly Listed[]
-  /** A path, or the name of one that was unloaded. It is loaded again at the next start. `replace`: in place of the plugin of that name, wherever that came from. */
-  load(what: string, options?: { readonly replace?: boolean }): Promise<Listed>
+  /** A path, or the name of one that was unloaded. It is loaded again at the next start. `replace`: in place of the plugin of that name, wherever that came from. `isolated`: in a thread. */
+  load(what: string, options?: { readonly replace?: boolean; readonly isolated?: Bounds }): Promise<Listed>
   reload(name: string): Promise<Listed>
   /** Back to the generation before; again: forth. */
   rollback(name: string): Promise<Listed>
@@ -40,6 +41,8 @@ export type Roster = {
   unload(name: string): Promise<{ readonly name: string }>
   /** For these organisations alone, or (null) for everybody: its operations are unknown to others, its tools and the like are not offered to them. Its jobs and services go on. */
   enable(name: string, organisations: readonly string[] | null): Promise<Listed>
+  /** In a thread of its own within these bounds, or (null) in the process; chosen for its next starts and versions too. A thread keeps slips away from others; it is no security boundary. */
+  isolate(name: string, bounds: Bounds | null): Promise<Listed>
   /** Would it load? Nothing changes. */
   check(path: string): Promise<{ readonly name: string; readonly version: string; readonly replaces: string | null }>
   /** Reads folders and choices again, as at a start. */

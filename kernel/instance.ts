@@ -88,7 +88,7 @@ export async function createInstance({ plugin, generation, config, rates, log, c
   }
   try {
     for (const name of Object.keys(plugin.services ?? {})) root.resolve(name)
-    const items = (plugin.contributes ?? []).map(({ point, make }) => ({ point, item: whileInside(make(root.cradle as never), counted) }))
+    const items = await Promise.all((plugin.contributes ?? []).map(async ({ point, make }) => ({ point, item: whileInside(await make(root.cradle as never), counted) })))
     await plugin.start?.(root.cradle as never)
     return {
       plugin, generation, rates, items, metrics, cradle: root.cradle, retire,

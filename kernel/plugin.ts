@@ -9,8 +9,8 @@ import type { Json, Token } from '#ports/token.ts'
 
 /** A service: provided by one plugin, arrives as itself; whoever uses it is rebuilt when its provider is. */
 export const service = <T>(name: string, version = '1.0.0'): Token<T, 'service'> => ({ id: `service:${name}`, kind: 'service', version })
-/** A point: many contributors; arrives as a function that answers today's list, so that nobody restarts when one comes or goes. */
-export const point = <T>(name: string, version = '1.0.0'): Token<T, 'point'> => ({ id: `point:${name}`, kind: 'point', version })
+/** A point: many contributors; arrives as a function that answers today's list, so that nobody restarts when one comes or goes. `remote`: every method of an item may answer with a promise. */
+export const point = <T>(name: string, { version = '1.0.0', remote }: { version?: string; remote?: true } = {}): Token<T, 'point'> => ({ id: `point:${name}`, kind: 'point', version, ...(remote ? { remote } : {}) })
 
 /** For whom: an organisation sees what is enabled for it; without one, what is enabled for all. */
 export type Scope = { readonly orgId: string }
@@ -32,9 +32,9 @@ export type Own<Config> = {
 /** No dep and no service may take these names: a request's value would silently shadow it. */
 export const reservedNames = ['caller', 'params', 'query', 'headers', 'body', 'after', 'address', 'signal', 'config', 'rates', 'log', 'defer', 'data', 'attempt'] as const
 
-export type Contribution<D> = { readonly point: string; readonly make: (deps: D) => unknown }
+export type Contribution<D> = { readonly point: string; readonly remote?: true; readonly make: (deps: D) => unknown }
 /** Adds an item to a point; `make` is called once a generation with the plugin's deps and services. */
-export const into = <T, D = unknown>(target: Token<T, 'point'>, make: (deps: D) => T): Contribution<D> => ({ point: target.id, make })
+export const into = <T, D = unknown>(target: Token<T, 'point'>, make: (deps: D) => T): Contribution<D> => ({ point: target.id, make, ...(target.remote ? { remote: true } : {}) })
 
 export type JobCall = { data: Json; attempt: number; signal: AbortSignal }
 export type JobSpec<D> = { readonly run: (call: D & JobCall) => Promise<void>; readonly options?: JobOptions }
@@ -107,4 +107,4 @@ export const definePlugin = <const C extends Contract = {}, const U extends Uses
 
 /** Checks a credential of one kind (`auth` of a contract's row). Undefined: not valid. */
 export type Authenticator = { readonly kind: Auth; authenticate(headers: Readonly<Record<string, string | undefined>>): Caller | undefined | Promise<Caller | undefined> }
-export const Authenticators = point<Authenticator>('authenticators')
+export const Authenticators = point<Authenticator>('authenticators', { remote: true })

@@ -5,17 +5,20 @@ import type { Log } from '#ports/adapter.ts'
 import { importOnce, type Generations, type Source } from './generations.ts'
 import type { Listed, Roster } from './host.ts'
 import type { Plugin } from './plugin.ts'
+import type { Bounds } from './threads/manifest.ts'
+import type { Threads } from './threads/standin.ts'
 import { builtInDir, readChoices, sourceAt, sourcesIn, stampOf, writeChoices } from './sources.ts'
 
-type Version = { readonly plugin: Plugin; readonly source?: Source }
+type Version = { readonly plugin: Plugin; readonly source?: Source; /** Of the thread that it runs in. */ readonly isolated?: Bounds }
 type Entry = Version & { readonly stamp: string; /** What served before, to go back to. */ readonly before?: Version }
-const versionOf = ({ plugin, source }: Entry): Version => ({ plugin, ...(source ? { source } : {}) })
+const versionOf = ({ plugin, source, isolated }: Entry): Version => ({ plugin, ...(source ? { source } : {}), ...(isolated ? { isolated } : {}) })
 type Entries = ReadonlyMap<string, Entry>
 
 type Parts = {
   readonly dataDir: string
   readonly pluginsDir: string | undefined
   readonly generations: Generations
+  readonly threads: Threads
   readonly log: Log
   /** From the living plugins to these; resolves at the swap. */
   readonly become: (plugins: readonly Plugin[]) => Promise<unknown>
@@ -27,7 +30,7 @@ type Parts = {
 const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
 const whyOf = (error: unknown) => (error as Error).message
 
-export function createRoster({ dataDir, pluginsDir, generations, log, become, check, generationOf }: Parts) {
+export function createRoster({ dataDir, pluginsDir, generations, threads, log, become, check, generationOf }: Parts) {
   let entries: Entries = new Map()
   /** By entry: what could not be had, and whose it was found to be. */
   const failed = new Map<string, string>(), names = new Map<string, string>()
@@ -44,11 +47,22 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
     if (!entry) throw fault('NOT_FOUND', { what: `plugin "${name}"` })
     return entry
   }
-  const importNow = async (source: Source): Promise<Entry> => {
+  /** Where some plugins run in threads, no code is imported into the process before it is known whose it is. */
+  const boundsFor = async (source: Source): Promise<Bounds | undefined> => {
+    const { isolated } = readChoices(dataDir)
+    return Object.keys(isolated).length > 0 ? isolated[(await threads.describe(source)).name] : undefined
+  }
+  /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
+  const importNow = async (source: Source, chosen?: Bounds | null): Promise<Entry> => {
     if (!existsSync(source.entry)) throw refuse(`There is nothing at ${source.entry}.`)
-    const stamp = stampOf(source), plugin = await generations.load(source).catch((error: unknown) => Promise.reject(refuse(whyOf(error), error)))
-    names.set(source.entry, plugin.name)
-    return { source, stamp, plugin }
+    try {
+      const stamp = stampOf(source), isolated = chosen === undefined ? await boundsFor(source) : chosen ?? undefined
+      const plugin = isolated ? await threads.standIn(source, isolated) : await generations.load(source)
+      names.set(source.entry, plugin.name)
+      return { source, stamp, plugin, ...(isolated ? { isolated } : {}) }
+    } catch (error) {
+      throw refuse(whyOf(error), error)
+    }
   }
   const adopt = async (next: Entries): Promise<void> => {
     await become([...next.values()].map(({ plugin }) => plugin))
@@ -59,24 +73,24 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
     const { loaded, off } = readChoices(dataDir)
     return { off, sources: [...sourcesIn(builtInDir), ...(pluginsDir === undefined ? [] : sourcesIn(pluginsDir)), ...loaded.map(entry => ({ entry }))] }
   }
-  const choose = (change: (choices: { loaded: Set<string>; off: Set<string>; only: Map<string, readonly string[]> }) => void): void => {
-    const { loaded, off, only } = readChoices(dataDir), choices = { loaded: new Set(loaded), off: new Set(off), only: new Map(Object.entries(only)) }
+  const choose = (change: (choices: { loaded: Set<string>; off: Set<string>; only: Map<string, readonly string[]>; isolated: Map<string, Bounds> }) => void): void => {
+    const { loaded, off, only, isolated } = readChoices(dataDir), choices = { loaded: new Set(loaded), off: new Set(off), only: new Map(Object.entries(only)), isolated: new Map(Object.entries(isolated)) }
     change(choices)
-    writeChoices(dataDir, { loaded: [...choices.loaded].sort(), off: [...choices.off].sort(), only: Object.fromEntries(choices.only) })
+    writeChoices(dataDir, { loaded: [...choices.loaded].sort(), off: [...choices.off].sort(), only: Object.fromEntries(choices.only), isolated: Object.fromEntries(choices.isolated) })
     limit()
   }
   const limit = () => { limits = new Map(Object.entries(readChoices(dataDir).only).map(([name, organisations]) => [name, new Set(organisations)])) }
   const isFound = ({ entry }: Source) => sourcesNow().sources.some(one => one.entry === entry)
   const stays = (name: string) => { const { plugin } = serving(name); return `${name} ${plugin.version} (generation ${generationOf(name)}) goes on serving.` }
   const listed = (name: string): Listed => {
-    const { plugin, source, before } = serving(name)
-    return { name, version: plugin.version, state: 'serving', generation: generationOf(name) ?? 0, source: source?.entry ?? '', previous: before?.plugin.version ?? null, organisations: limits.has(name) ? [...limits.get(name)!] : null, detail: '' }
+    const { plugin, source, before, isolated = null } = serving(name)
+    return { name, version: plugin.version, state: 'serving', generation: generationOf(name) ?? 0, source: source?.entry ?? '', previous: before?.plugin.version ?? null, organisations: limits.has(name) ? [...limits.get(name)!] : null, isolated, detail: '' }
   }
   /** The plugin is where it was, as its files say now. */
-  const renewed = async (name: string): Promise<Entry> => {
+  const renewed = async (name: string, chosen?: Bounds | null): Promise<Entry> => {
     const old = serving(name)
     if (!old.source) throw refuse(`${name} was handed in by the program that started the kernel; there is nothing to read it from.`)
-    const { plugin, ...rest } = await importNow(old.source).catch((error: unknown) => Promise.reject(refuse(`${whyOf(error)} ${stays(name)}`, error)))
+    const { plugin, ...rest } = await importNow(old.source, chosen).catch((error: unknown) => Promise.reject(refuse(`${whyOf(error)} ${stays(name)}`, error)))
     if (plugin.name !== name) throw refuse(`${old.source.entry} now says that it is ${plugin.name}. ${stays(name)}`)
     return { ...rest, plugin, before: versionOf(old) }
   }
@@ -84,23 +98,24 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
   const roster: Roster = {
     list: () => [
       ...[...entries.keys()].sort().map(listed),
-      ...readChoices(dataDir).off.map((name): Listed => ({ name, version: '', state: 'off', generation: 0, source: '', previous: null, organisations: null, detail: '' })),
-      ...[...failed].map(([source, detail]): Listed => ({ name: '', version: '', state: 'failed', generation: 0, source, previous: null, organisations: null, detail })),
+      ...readChoices(dataDir).off.map((name): Listed => ({ name, version: '', state: 'off', generation: 0, source: '', previous: null, organisations: null, isolated: null, detail: '' })),
+      ...[...failed].map(([source, detail]): Listed => ({ name: '', version: '', state: 'failed', generation: 0, source, previous: null, organisations: null, isolated: null, detail })),
     ],
-    load: (what, { replace = false } = {}) => inTurn(async () => {
+    load: (what, { replace = false, isolated } = {}) => inTurn(async () => {
       const { off } = readChoices(dataDir), isName = off.includes(what)
       let entry: Entry | undefined
       for (const source of isName ? sourcesNow().sources : [sourceAt(what)]) {
         if ([...entries.values()].some(one => one.source?.entry === source.entry)) continue
-        const found = await importNow(source)
+        const found = await importNow(source, isolated)
         if (!isName || found.plugin.name === what) entry = found
       }
       if (!entry) throw refuse(`${what} serves already; reload it.`)
       const { name } = entry.plugin, other = entries.get(name)
       if (other && !replace) throw refuse(`${name} is served from ${other.source?.entry ?? 'elsewhere'}; unload it first.`)
       await swap(new Map([...entries, [name, other ? { ...entry, before: versionOf(other) } : entry]]), other ? stays(name) : `${name} was not loaded.`)
-      choose(({ loaded, off: out }) => {
+      choose(({ loaded, off: out, isolated: chosen }) => {
         out.delete(name)
+        if (isolated) chosen.set(name, isolated)
         if (other?.source) loaded.delete(other.source.entry)
         if (!isFound(entry.source!)) loaded.add(entry.source!.entry)
       })
@@ -116,9 +131,12 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
       if (!before) throw refuse(`${name} ${now.plugin.version} is the first that served; there is nothing to go back to.`)
       await swap(new Map([...entries, [name, { ...before, stamp: before.source?.entry === now.source?.entry ? now.stamp : stampOf(before.source!), before: versionOf(now) }]]), stays(name))
       // Where the two lie in different places, the next start must find the right one.
-      if (before.source && now.source && before.source.entry !== now.source.entry) choose(({ loaded }) => {
-        loaded.delete(now.source!.entry)
-        if (!isFound(before.source!)) loaded.add(before.source!.entry)
+      choose(({ loaded, isolated }) => {
+        if (before.isolated) isolated.set(name, before.isolated)
+        else isolated.delete(name)
+        if (!before.source || !now.source || before.source.entry === now.source.entry) return
+        loaded.delete(now.source.entry)
+        if (!isFound(before.source)) loaded.add(before.source.entry)
       })
       return listed(name)
     }),
@@ -134,6 +152,11 @@ export function createRoster({ dataDir, pluginsDir, generations, log, become, ch
     enable: (name, organisations) => inTurn(async () => {
       serving(name)
       choose(({ only }) => void (organisations === null ? only.delete(name) : only.set(name, organisations)))
+      return listed(name)
+    }),
+    isolate: (name, bounds) => inTurn(async () => {
+      await swap(new Map([...entries, [name, await renewed(name, bounds)]]), stays(name))
+      choose(({ isolated }) => void (bounds === null ? isolated.delete(name) : isolated.set(name, bounds)))
       return listed(name)
     }),
     check: path => inTurn(async () => {

@@ -1,7 +1,7 @@
 // A token names something that the kernel can hand out.
 
 /** Compared by `id`, never by identity: copies and reloads must agree. `type` is never set; it carries the type. */
-export type Token<T = unknown, Kind extends string = string> = { readonly id: string; readonly kind: Kind; readonly version: string; readonly type?: T }
+export type Token<T = unknown, Kind extends string = string> = { readonly id: string; readonly kind: Kind; readonly version: string; readonly type?: T; /** Of a point: whoever asks an item waits for its answer, so that the item may live in another thread. */ readonly remote?: true }
 
 /** A port: bound by configuration, one adapter per process. */
 export const port = <T>(name: string, version = '1.0.0'): Token<T, 'port'> => ({ id: `port:${name}`, kind: 'port', version })

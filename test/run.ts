@@ -26,8 +26,9 @@ function runFile(file: string): Promise<Result> {
     child.on('close', code => {
       clearTimeout(late)
       const output = parts.join(''), total = count(output, 'Total'), passed = count(output, 'Passed'), skipped = count(output, 'Skipped') || 0
-      const ran = Number.isFinite(total) && total > 0
-      const failed = ran ? total - passed - skipped : 1
+      const ran = Number.isFinite(total) && total + skipped > 0
+      // Those that are skipped are not among the total.
+      const failed = ran ? total - passed : 1
       if (!ran) parts.push(`\n${file} ran no test.\n`)
       done({ file, passed: ran ? passed : 0, failed: failed === 0 && code !== 0 ? 1 : failed, skipped, ms: performance.now() - started, output: parts.join('') })
     })

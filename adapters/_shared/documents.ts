@@ -89,6 +89,18 @@ export function compareText(a: string, b: string): number {
   return a.length - b.length
 }
 
+/** The least text that comes after every text with the prefix; undefined when there is none. */
+export function afterPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0)!)
+  while (points.length > 0) {
+    const last = points.pop()!
+    if (last >= 0x10ffff) continue
+    // Surrogates are no characters of their own, so the one before them is followed by the one after.
+    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1)
+  }
+  return undefined
+}
+
 /** What an index holds of a value: null for what is absent, null or not a scalar. */
 export const keyOf = (value: unknown): Key | null => (typeof value === 'string' || typeof value === 'number' ? value : typeof value === 'boolean' ? Number(value) : null)
 

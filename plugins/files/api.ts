@@ -24,7 +24,7 @@ export const Parsers = point<Parser>('parsers')
 
 /** Whoever keeps sessions says whose they are. With no contributor no session is known. */
 export type SessionOwner = { owns(scope: Scope, sessionId: string): Promise<boolean> }
-export const SessionOwners = point<SessionOwner>('session-owners')
+export const SessionOwners = point<SessionOwner>('session-owners', { remote: true })
 
 /** `text` is '' unless the status is ready. */
 export type Attached = { readonly id: string; readonly name: string; readonly text: string; readonly status: UploadStatus; /** There is more text than is given here. */ readonly truncated: boolean }

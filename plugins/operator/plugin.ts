@@ -1,5 +1,5 @@
 import { Type as t } from 'typebox'
-import { operator } from '#contracts/operator.ts'
+import { bounds, operator } from '#contracts/operator.ts'
 import { Authenticators, command, definePlugin, into, Plugins, type Listed, type Roster } from '#kernel'
 import { createInstaller, type Installer } from './install.ts'
 import { isToken } from './token.ts'
@@ -8,6 +8,9 @@ const named = t.Object({ name: t.String({ 'x-operand': true, description: 'Of th
 const placed = (description: string) => t.Object({ path: t.String({ 'x-operand': true, description }) }, { additionalProperties: false })
 const wire = (plugin: Listed) => ({ ...plugin, organisations: plugin.organisations && [...plugin.organisations] })
 const none = t.Object({}, { additionalProperties: false })
+
+const isolating = t.Object({ name: named.properties.name, in: t.Union([t.Literal('thread'), t.Literal('process')], { 'x-operand': true, description: 'thread or process.' }), ...bounds }, { additionalProperties: false })
+const boundsOf = ({ in: place, memory_mb, stall_ms }: { in: 'thread' | 'process'; memory_mb: number; stall_ms: number }) => (place === 'thread' ? { memory_mb, stall_ms } : null)
 
 export default definePlugin({
   name: 'operator', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
@@ -20,10 +23,11 @@ export default definePlugin({
   services: { installer: createInstaller },
   routes: {
     'GET /operator/plugins': ({ plugins }) => ({ items: plugins.list().map(wire) }),
-    'POST /operator/plugins': ({ plugins, body }) => plugins.load(body.source).then(wire),
+    'POST /operator/plugins': ({ plugins, body }) => plugins.load(body.source, body.isolated ? { isolated: body.isolated } : {}).then(wire),
     'POST /operator/plugins/{name}/reload': ({ plugins, params }) => plugins.reload(params.name).then(wire),
     'POST /operator/plugins/{name}/rollback': ({ plugins, params }) => plugins.rollback(params.name).then(wire),
     'PUT /operator/plugins/{name}/organisations': ({ plugins, params, body }) => plugins.enable(params.name, body.organisations).then(wire),
+    'PUT /operator/plugins/{name}/isolation': ({ plugins, params, body }) => plugins.isolate(params.name, boundsOf(body)).then(wire),
     'DELETE /operator/plugins/{name}': ({ plugins, params }) => plugins.unload(params.name).then(() => undefined),
   },
   commands: {
@@ -35,6 +39,7 @@ export default definePlugin({
     'plugins add': command({ summary: 'Installs a package (name@version, or a tarball) and serves it, in place of the version that serves now. Its install scripts are not run.', options: t.Object({ package: t.String({ 'x-operand': true, description: 'As npm takes it.' }) }, { additionalProperties: false }), run: ({ installer }: { installer: Installer }, given) => installer.add(given.package) }),
     'plugins remove': command({ summary: 'Takes a plugin that was added out, and its folders away.', options: named, run: ({ installer }: { installer: Installer }, { name }) => installer.remove(name) }),
     'plugins enable': command({ summary: 'Says for which organisations a plugin is: ids with commas between them, or all.', options: t.Object({ name: named.properties.name, organisations: t.String({ 'x-operand': true, pattern: '^(all|[0-9a-f-]{36}(,[0-9a-f-]{36})*)$', description: 'Ids with commas between them, or all.' }) }, { additionalProperties: false }), run: ({ plugins }: { plugins: Roster }, { name, organisations }) => plugins.enable(name, organisations === 'all' ? null : organisations.split(',')) }),
+    'plugins isolate': command({ summary: 'Runs a plugin in a thread of its own, or in the process again. A thread keeps slips away from others; it is no security boundary.', options: isolating, run: ({ plugins }: { plugins: Roster }, { name, ...given }) => plugins.isolate(name, boundsOf(given)) }),
     'plugins check': command({ summary: 'Would this plugin load beside the others? Changes nothing.', options: placed('A folder or a file.'), run: ({ plugins }: { plugins: Roster }, { path }) => plugins.check(path) }),
   },
   contributes: [into(Authenticators, ({ config }: { config: { token?: string } }) => ({

@@ -12,7 +12,7 @@ export type Agent = {
   /** What becomes of an answer whose model call broke off; default `continue` where that is possible. */
   readonly onInterrupt?: 'continue' | 'restart'
 }
-export const Agents = point<Agent>('agents')
+export const Agents = point<Agent>('agents', { remote: true })
 
 /** May the body run again when nobody knows whether it did? `none`: it changes nothing, run it again. `keyed`: run it again with the same key, the other side ignores what it has seen.
  *  `once`: never; the outcome is told as unknown, unless `probe` finds out. */
@@ -60,4 +60,4 @@ export type Tool = {
   /** For `once`: was the call with this key carried out? Undefined: cannot be known. */
   probe?(key: string, call: ToolCallInfo): Promise<ToolAnswer | 'not done' | undefined>
 }
-export const Tools = point<Tool>('tools')
+export const Tools = point<Tool>('tools', { remote: true })

@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm'
 import type { Plugin } from '../../kernel/plugin.ts'
 import { loadPlugins, sourceAt } from '../../kernel/sources.ts'
 import type { Environment } from '../../kernel/settings.ts'
+import type { Bounds } from '../../kernel/threads/manifest.ts'
 import type { Test } from './runner.ts'
 import { refsOf, sample, sampleQuery, wrongs } from './sample.ts'
 import { startServer, type Account, type TestServer } from './server.ts'
@@ -16,6 +17,8 @@ export const testPlugin = async (plugin: Plugin, { env = {}, given = {} }: { env
 export type Conformance = {
   /** The plugin's folder, or the file with its default export. */
   readonly path: string
+  /** In a thread within these bounds, as an operator may choose. */
+  readonly isolated?: Bounds
   /** Its settings, where it needs any. */
   readonly env?: Environment
   /** By kind of identifier (`ref('note')`): makes one that belongs to the account. */
@@ -48,12 +51,13 @@ async function heapKib(): Promise<number> {
 }
 
 /** What every plugin keeps; `test` is the runner's: uvu's, node:test's, vitest's. */
-export function pluginConformance(test: Test, { path, env = {}, fixtures = {} }: Conformance): void {
+export function pluginConformance(test: Test, { path, env = {}, fixtures = {}, isolated }: Conformance): void {
+  const placed = isolated ? { isolated } : {}
   const on = (title: string, run: (server: TestServer, name: string) => Promise<void>) => test(title, async () => {
     const server = await startServer({ env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', ...env } })
     try {
       const { entry } = sourceAt(path), served = server.roster.list().find(({ source }) => source === entry)
-      await run(server, (served ?? (await server.roster.load(path))).name)
+      await run(server, (served ?? (await server.roster.load(path, placed))).name)
     } finally {
       await server.stop()
     }
@@ -124,7 +128,7 @@ export function pluginConformance(test: Test, { path, env = {}, fixtures = {} }:
       assert.deepEqual(beyond(expected), [], what)
     }
     const before = resources()
-    await server.roster.load(path)
+    await server.roster.load(path, placed)
     const once = resources()
     for (let i = 0; i < 10; i++) await server.roster.reload(name)
     await settled('after ten reloads', once)

@@ -1,7 +1,7 @@
 // Filters and orders as SQL. Names were checked; values are always bound.
 import type { SQLInputValue } from 'node:sqlite'
 import type { Scalar, Where } from '#ports/storage.ts'
-import { keyOf, type Key } from '../documents.ts'
+import { afterPrefix, keyOf, type Key } from '../documents.ts'
 
 /** Whether the collection keeps a column of its own for the field. */
 export type HasColumn = (field: string) => boolean
@@ -14,18 +14,6 @@ export const expression = (field: string, has: HasColumn): string => (field === 
 const typesOf = (value: Scalar): string => (typeof value === 'string' ? `'text'` : typeof value === 'number' ? `'integer', 'real'` : `'true', 'false'`)
 const typeOf = (field: string) => `json_type(doc, '$.${field}')`
 const inColumn = (field: string, has: HasColumn) => field === 'id' || has(field)
-
-/** The least text that comes after every text with the prefix; undefined when there is none. */
-export function afterPrefix(prefix: string): string | undefined {
-  const points = Array.from(prefix, (character) => character.codePointAt(0)!)
-  while (points.length > 0) {
-    const last = points.pop()!
-    if (last >= 0x10ffff) continue
-    // Surrogates are no characters of their own, so the one before them is followed by the one after.
-    return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1)
-  }
-  return undefined
-}
 
 function compare(field: string, operator: string, value: Scalar, has: HasColumn, bound: Bound): string {
   bound.push(keyOf(value))

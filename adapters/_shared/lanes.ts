@@ -1,0 +1,35 @@
+// Calls on one document take effect in the order in which they were made, though connections run side by side; calls on many wait for what was asked before them.
+
+export type Lanes = {
+  one<T>(id: string, act: () => Promise<T>): Promise<T>
+  /** Later calls wait for it, too. */
+  many<T>(act: () => Promise<T>): Promise<T>
+  /** Waits for what was asked before, and holds nobody up. */
+  look<T>(act: () => Promise<T>): Promise<T>
+  settled(): Promise<void>
+}
+
+export function createLanes(): Lanes {
+  const tails = new Map<string, Promise<unknown>>()
+  let barrier: Promise<unknown> = Promise.resolve()
+  const quiet = (promise: Promise<unknown>) => promise.catch(() => undefined)
+  const everything = () => Promise.all([barrier, ...tails.values()])
+
+  return {
+    one(id, act) {
+      const turn = (tails.get(id) ?? barrier).then(act), tail: Promise<unknown> = quiet(turn).finally(() => {
+        if (tails.get(id) === tail) tails.delete(id)
+      })
+      tails.set(id, tail)
+      return turn
+    },
+    many(act) {
+      const turn = everything().then(act)
+      tails.clear()
+      barrier = quiet(turn)
+      return turn
+    },
+    look: act => everything().then(act),
+    settled: async () => void (await everything()),
+  }
+}

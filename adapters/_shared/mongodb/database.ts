@@ -1,0 +1,47 @@
+// A connection to a MongoDB deployment, and its failures in the platform's words.
+import { MongoClient, MongoError, MongoServerError, type Db } from 'mongodb'
+import { fault, type Fault } from '#contracts/faults.ts'
+
+const WHAT = 'The database'
+const DATABASE_DEFAULT = 'agent_platform'
+const TIMEOUT_MS = 20_000
+
+/** What a mongodb: URL may carry, in MongoDB's own words (https://www.mongodb.com/docs/manual/reference/connection-string-options/). */
+export const urlOptions = {
+  replicaSet: 'Name of the replica set.', directConnection: 'true: this one server and no other of its set; default false.', authSource: 'The database that knows the user; default admin.', authMechanism: 'How the user proves who it is; default by the server.',
+  tls: 'true: encrypted; default false, with mongodb+srv true.', tlsCAFile: 'PEM file of the authority that signed the server\'s certificate.', tlsCertificateKeyFile: 'PEM file of the certificate and key that this side shows.',
+  maxPoolSize: 'Connections at most; default 100.', appName: 'Shown in the server\'s log.', socketTimeoutMS: `How long the server may be silent in a call; default ${TIMEOUT_MS}.`, serverSelectionTimeoutMS: 'How long a call looks for a server that takes writes; default 5000.',
+} as const
+
+export const closed = (): Fault => fault('UNAVAILABLE', { what: WHAT, why: 'it is closed' })
+
+/** A failure as a fault; what is no failure of the database stays as it is. Addresses, users and passwords are not told. */
+export function told(error: unknown): unknown {
+  if (error instanceof MongoServerError && error.code === 11_000) {
+    const fields = Object.keys((error['keyPattern'] as object | undefined) ?? {}).map(field => (field === '_id' ? 'id' : field))
+    return fault('DUPLICATE', { fields: fields.join(', ') || 'key' }, { cause: error })
+  }
+  if (!(error instanceof MongoError)) return error
+  const why = error instanceof MongoServerError ? `it refused a call (${error.codeName ?? error.code})` : error.name === 'MongoServerSelectionError' ? 'no server that takes writes answers' : `the connection failed (${error.name})`
+  return fault('UNAVAILABLE', { what: WHAT, why }, { cause: error, retryAfterMs: 1000 })
+}
+export const orTold = <T>(promise: Promise<T>): Promise<T> => promise.catch((error: unknown) => Promise.reject(told(error)))
+
+export type Connection = { readonly db: Db; ping(): Promise<void>; close(): Promise<void> }
+
+/** Writes are acknowledged by a majority, in its journal: what is applied is durable. The driver finds the server again by itself. UNAVAILABLE when none answers now. */
+export async function connect(url: URL): Promise<Connection> {
+  const number = (name: string, standard: number) => Number(url.searchParams.get(name) ?? standard)
+  const client = new MongoClient(url.href, {
+    writeConcern: { w: 'majority', journal: true }, readConcern: { level: 'local' }, readPreference: 'primary', retryReads: true, retryWrites: true, ignoreUndefined: true,
+    socketTimeoutMS: number('socketTimeoutMS', TIMEOUT_MS), serverSelectionTimeoutMS: number('serverSelectionTimeoutMS', 5000), connectTimeoutMS: 5000, appName: url.searchParams.get('appName') ?? 'agent-platform',
+  })
+  const db = client.db(decodeURIComponent(url.pathname.slice(1)) || DATABASE_DEFAULT), ping = async () => void (await orTold(db.command({ ping: 1 })))
+  try {
+    await ping()
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+  return { db, ping, close: () => client.close() }
+}

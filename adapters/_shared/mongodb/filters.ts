@@ -1,0 +1,47 @@
+// Filters and orders in MongoDB's words, with the port's meaning: scalars equal scalars only, whatever is null is absent.
+import type { Filter } from 'mongodb'
+import type { Scalar, Where } from '#ports/storage.ts'
+import { afterPrefix, type Key, type Place } from '../documents.ts'
+
+/** `id` is MongoDB's `_id`. */
+export type Stored = { _id: string; [field: string]: unknown }
+type Condition = Filter<Stored>
+
+const nameOf = (field: string) => (field === 'id' ? '_id' : field)
+/** MongoDB looks into arrays; the port does not. */
+const noArray = { $not: { $type: 'array' } }
+const scalarTypes = ['string', 'number', 'bool']
+const scalar = { $type: scalarTypes, ...noArray }
+const isThere = (name: string): Condition => ({ $or: [{ [name]: { $type: 'array' } }, { [name]: { $exists: true, $not: { $type: 'null' } } }] }) as Condition
+
+function within(operators: object): object {
+  return { ...operators, ...noArray }
+}
+function one(name: string, condition: Where[string]): Condition {
+  if (typeof condition !== 'object') return { [name]: within({ $eq: condition }) } as Condition
+  if ('in' in condition) return { [name]: within({ $in: condition.in }) } as Condition
+  if ('exists' in condition) return condition.exists ? isThere(name) : ({ $nor: [isThere(name)] } as Condition)
+  if ('prefix' in condition) {
+    const end = afterPrefix(condition.prefix)
+    return { [name]: within({ $gte: condition.prefix, ...(end === undefined ? { $type: 'string' } : { $lt: end }) }) } as Condition
+  }
+  return { [name]: within(Object.fromEntries(Object.entries(condition).map(([operator, value]) => [`$${operator}`, value as Scalar]))) } as Condition
+}
+export const conditions = (where: Where = {}): Condition[] => Object.entries(where).map(([field, condition]) => one(nameOf(field), condition))
+export const all = (list: readonly Condition[]): Condition => (list.length === 0 ? {} : ({ $and: [...list] } as Condition))
+
+/** A cursor holds a boolean as 0 or 1; a field holds one type, so that the other reading finds nothing. */
+const readings = (key: Key): Scalar[] => (key === 0 || key === 1 ? [key, key === 1] : [key])
+/** Documents that have a place in the order, and come behind the place. */
+export function behind(field: string, direction: 'asc' | 'desc', after: Place | undefined): Condition[] {
+  const name = nameOf(field), beyond = direction === 'asc' ? '$gt' : '$lt'
+  if (name === '_id') return after ? [{ _id: { [beyond]: after.id } } as Condition] : []
+  const places = after && { $or: readings(after.key).flatMap(key => [{ [name]: { [beyond]: key } }, { [name]: { $eq: key }, _id: { [beyond]: after.id } }]) } as Condition
+  return [{ [name]: scalar } as Condition, ...(places ? [places] : [])]
+}
+export const sorting = (field: string, direction: 'asc' | 'desc'): Record<string, 1 | -1> => {
+  const sign = direction === 'asc' ? 1 : -1
+  return field === 'id' ? { _id: sign } : { [field]: sign, _id: sign }
+}
+/** Of a unique index: a document in which a field is absent, or null, is none of its business. */
+export const complete = (fields: readonly string[]) => Object.fromEntries(fields.filter(field => field !== 'id').map(field => [field, { $type: scalarTypes }]))

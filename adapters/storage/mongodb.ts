@@ -1,0 +1,201 @@
+// Documents in MongoDB, in any deployment of it: no transaction is asked for. What a change does is worked out by the code that every adapter shares, and written where nobody else has
+// written meanwhile; a conflict is worked out anew. One process's calls on a document keep their order.
+import { MongoBulkWriteError, type Collection as Kept } from 'mongodb'
+import { fault } from '#contracts/faults.ts'
+import { defineAdapter } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { Change, Collection, Doc, Query, StorageEngine, Where } from '#ports/storage.ts'
+import { applyChange, checkChange, checkCollection, checkDoc, checkQuery, checkSize, checkWhere, decodeCursor, documentBytesMax, encodeCursor, keyOf, limitDefault, matches, type Fields, type Key } from '../_shared/documents.ts'
+import { createLanes, type Lanes } from '../_shared/lanes.ts'
+import { closed, connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
+import { all, behind, complete, conditions, sorting, type Stored } from '../_shared/mongodb/filters.ts'
+
+type Table = { readonly name: string; readonly kept: Kept<Stored>; readonly lanes: Lanes; expires: string | undefined; sweptAt: number }
+
+/** Names of collections that are the adapter's own begin with an underscore, which no declared one does. */
+const prefix = 'c_'
+/** How often documents past their expiry are taken out, in milliseconds; nobody sees them meanwhile. */
+const sweepMs = 60_000
+/** Of the documents that a change of many goes through, so many are read at a time. */
+const pageDocuments = 200
+
+const docOf = ({ _id, _rev: _, ...fields }: Stored): Fields => ({ id: _id, ...fields })
+const storedOf = ({ id, ...fields }: Fields, rev: number): Stored => ({ _id: id as string, ...fields, _rev: rev })
+const revOf = ({ _rev: rev }: Stored) => rev as number
+
+async function makeIndexes(kept: Kept<Stored>, { unique = [], index = [], scope, expires }: Collection): Promise<void> {
+  const key = (fields: readonly string[]) => Object.fromEntries(fields.map(field => [field === 'id' ? '_id' : field, 1 as const]))
+  const others = [...index, ...(expires === undefined ? [] : [[expires]])]
+  if (scope === 'tenant' && ![...unique, ...others].some(([first]) => first === 'orgId')) others.push(['orgId'])
+  const wanted = [
+    ...unique.map(fields => ({ name: `u_${fields.join('_')}`, key: key(fields), unique: true, partialFilterExpression: complete(fields) })),
+    ...others.map(fields => ({ name: `i_${fields.join('_')}`, key: key([...new Set([...fields, 'id'])]) })),
+  ]
+  if (wanted.length > 0) await orTold(kept.createIndexes(wanted))
+}
+
+export function mongoStorage({ connection: { db, ping, close }, clock }: { connection: Connection; clock: Clock }): StorageEngine {
+  const tables = new Map<string, Table>()
+  let isClosed = false, closing: Promise<void> | undefined
+
+  const check = () => {
+    if (isClosed) throw closed()
+  }
+  const of = ({ name }: Collection): Table => {
+    check()
+    const table = tables.get(name)
+    if (!table) throw fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' })
+    return table
+  }
+  const isExpired = ({ expires }: Table, doc: Fields) => expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= clock.now()
+  const expired = (table: Table) => ({ [table.expires!]: { $type: 'number', $lte: clock.now() } })
+  const living = (table: Table) => (table.expires === undefined ? [] : [{ $nor: [expired(table)] }])
+  const seen = (table: Table, where: Where | undefined) => [...conditions(where), ...living(table)]
+  /** True when something was taken out. */
+  const sweep = async (table: Table): Promise<boolean> => {
+    if (table.expires === undefined) return false
+    table.sweptAt = clock.monotonic()
+    return (await orTold(table.kept.deleteMany(expired(table) as never))).deletedCount > 0
+  }
+  const sweepNow = async (table: Table) => void (table.expires !== undefined && clock.monotonic() - table.sweptAt > sweepMs && (await sweep(table)))
+  /** A document past its expiry that still waits to be taken out must not take the place of a new one. */
+  const write = async <T>(table: Table, act: () => Promise<T>): Promise<T> => {
+    try {
+      return await act()
+    } catch (error) {
+      const known = told(error)
+      if ((known as { code?: string }).code !== 'DUPLICATE' || !(await sweep(table))) throw known
+      return orTold(act())
+    }
+  }
+  const read = async (table: Table, id: string): Promise<Stored | undefined> => {
+    const stored = await orTold(table.kept.findOne({ _id: id }))
+    return stored && !isExpired(table, docOf(stored)) ? stored : undefined
+  }
+  const changed = async (table: Table, id: string, change: Change, where: Where | undefined): Promise<Fields | undefined> => {
+    for (;;) {
+      const stored = await read(table, id)
+      if (!stored || !matches(docOf(stored), where)) return undefined
+      const text = JSON.stringify(applyChange(docOf(stored), change)), next = JSON.parse(text) as Fields
+      checkSize(table.name, text)
+      const { matchedCount } = await write(table, () => table.kept.replaceOne({ _id: id, _rev: revOf(stored) } as never, storedOf(next, revOf(stored) + 1)))
+      if (matchedCount === 1) return next
+    }
+  }
+  /** Each document once, though it may still match after its change. */
+  const eachOf = async (table: Table, where: Where, act: (id: string) => Promise<boolean>): Promise<number> => {
+    let count = 0, last: string | undefined
+    for (;;) {
+      const found = await orTold(table.kept.find(all([...seen(table, where), ...(last === undefined ? [] : [{ _id: { $gt: last } }])]), { projection: { _id: 1 }, sort: { _id: 1 }, limit: pageDocuments }).toArray())
+      for (const { _id } of found) if (await act(last = _id)) count++
+      if (found.length < pageDocuments) return count
+    }
+  }
+  const insertable = (table: Table, doc: Doc): Stored => {
+    const json = JSON.stringify(doc)
+    checkDoc(table.name, doc, json)
+    return storedOf(JSON.parse(json) as Fields, 1)
+  }
+
+  return {
+    limits: { documentBytesMax },
+    exclusive: false,
+    async define(collection) {
+      check()
+      checkCollection(collection)
+      const { name } = collection, kept = db.collection<Stored>(prefix + name)
+      await makeIndexes(kept, collection)
+      const table = tables.get(name) ?? { name, kept, lanes: createLanes(), expires: undefined, sweptAt: clock.monotonic() }
+      table.expires = collection.expires ?? table.expires
+      tables.set(name, table)
+    },
+    async insert(collection, doc) {
+      const table = of(collection), stored = insertable(table, doc)
+      await table.lanes.one(doc.id, () => write(table, () => table.kept.insertOne(stored)))
+      await sweepNow(table)
+    },
+    async insertMany(collection, docs) {
+      const table = of(collection), stored: Stored[] = []
+      let bad: Error | undefined
+      try { for (const doc of docs) stored.push(insertable(table, doc)) } catch (error) { bad = error as Error }
+      const outcome = await table.lanes.many(async () => {
+        for (let done = 0; done < stored.length;) {
+          try {
+            await orTold(sweepNow(table))
+            done += (await table.kept.insertMany(stored.slice(done), { ordered: true })).insertedCount
+          } catch (error) {
+            if (error instanceof MongoBulkWriteError) done += error.insertedCount
+            const known = told(error) as Error
+            if ((known as { code?: string }).code !== 'DUPLICATE' || !(await sweep(table))) return { inserted: done, error: known }
+          }
+        }
+        return { inserted: stored.length }
+      })
+      return bad && outcome.error === undefined ? { ...outcome, error: bad } : outcome
+    },
+    async get(collection, id) {
+      const table = of(collection)
+      return table.lanes.one(id, async () => {
+        const stored = await read(table, id)
+        return stored && (docOf(stored) as never)
+      })
+    },
+    async find(collection, query: Query = {}) {
+      checkQuery(query)
+      const table = of(collection), { where, orderBy = ['id', 'asc'] as const, limit = limitDefault, after } = query, [field, direction] = orderBy
+      const from = after === undefined ? undefined : decodeCursor(orderBy, after)
+      return table.lanes.look(async () => {
+        const found = await orTold(table.kept.find(all([...seen(table, where), ...behind(field, direction, from)]), { sort: sorting(field, direction), limit: limit + 1 }).toArray())
+        const items = found.slice(0, limit).map(docOf), last = items.at(-1)
+        return { items: items as never[], ...(found.length > limit ? { next: encodeCursor(orderBy, { key: keyOf(last![field]) as Key, id: last!['id'] as string }) } : {}) }
+      })
+    },
+    async update(collection, id, change, { if: where } = {}) {
+      checkChange(change)
+      if (where) checkWhere(where)
+      const table = of(collection)
+      return table.lanes.one(id, () => changed(table, id, change, where)) as Promise<never>
+    },
+    async updateMany(collection, where, change) {
+      checkWhere(where)
+      checkChange(change)
+      const table = of(collection)
+      return table.lanes.many(() => eachOf(table, where, async id => (await changed(table, id, change, where)) !== undefined))
+    },
+    async remove(collection, id, { if: where } = {}) {
+      if (where) checkWhere(where)
+      const table = of(collection)
+      return table.lanes.one(id, async () => {
+        for (;;) {
+          const stored = await read(table, id)
+          if (!stored || !matches(docOf(stored), where)) return false
+          if ((await orTold(table.kept.deleteOne({ _id: id, _rev: revOf(stored) } as never))).deletedCount === 1) return true
+        }
+      })
+    },
+    async removeMany(collection, where) {
+      checkWhere(where)
+      const table = of(collection)
+      return table.lanes.many(async () => (await orTold(table.kept.deleteMany(all(seen(table, where))))).deletedCount)
+    },
+    async count(collection, where = {}) {
+      checkWhere(where)
+      const table = of(collection)
+      return table.lanes.look(() => orTold(table.kept.countDocuments(all(seen(table, where)))))
+    },
+    async durable() {
+      check()
+      await Promise.all([...tables.values()].map(({ lanes }) => lanes.settled()))
+    },
+    async ping() {
+      check()
+      await ping()
+    },
+    close() {
+      isClosed = true
+      return (closing ??= Promise.all([...tables.values()].map(({ lanes }) => lanes.settled())).then(close))
+    },
+  }
+}
+
+export default defineAdapter<StorageEngine>({ port: 'storage', scheme: 'mongodb', options: urlOptions, open: async ({ url, clock }) => mongoStorage({ connection: await connect(url), clock }) })
