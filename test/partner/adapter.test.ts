@@ -48,7 +48,7 @@ test('the adapters of the house hold too, and mistakes are told in a sentence', 
   assert.is((await check('storage', `sqlite:${home}/{n}.db`)).ok, true)
   for (const [args, sentence] of [
     [['storage', `sqlite:${home}/one.db`], /^url: names one place for all checks; write \{n\}/], [['nonsense', 'x:'], /^port: .*there are storage, eventlog, blobs, billing, queue, limits, mail, clock, models/],
-    [['storage', 'couch:'], /there is no adapter "couch:"; there are memory: sqlite:/], [[], /^port: is required/],
+    [['storage', 'couch:'], /there is no adapter "couch:"; there are memory: mongodb: sqlite:/], [[], /^port: is required/],
   ] as const) {
     const { code, err } = await runMain(['adapters', 'check', ...args], env)
     assert.is(code, 1)
