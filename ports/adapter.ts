@@ -28,6 +28,10 @@ export type Adapter<T = unknown> = {
   readonly needs?: readonly string[]
   /** What it keeps ends with the process: a check does not ask whether it survives. */
   readonly fleeting?: true
+  /** One process at a time has it open: a check does not ask what two do to each other. */
+  readonly exclusive?: true
+  /** It goes by a clock of its own (its server's), not by the opening's: a check cannot move its time. */
+  readonly ownTime?: true
   /** Query parameters of the URL: name → what it means and its default. An unknown one is refused. */
   readonly options?: Readonly<Record<string, string>>
   /** Resolves with the port's engine when it can serve; UNAVAILABLE, or INVALID_FIELD for what the URL says. */
