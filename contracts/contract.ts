@@ -2,7 +2,9 @@
 import { Type as t, type Static, type TSchema, type TString } from 'typebox'
 import type { FaultCode } from './faults.ts'
 
+/** Those that an operation may have. */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+/** Such as `GET /things/{id}`. */
 export type OperationKey = `${Method} /${string}`
 
 /** Who may call: a signed-in user, anybody, or the holder of a credential that a plugin's authenticator of that name checks. */
@@ -13,12 +15,19 @@ export type Limit = { readonly name: string; readonly by: 'user' | 'address' }
 
 /** One row of the wire: everything that a client, a validator, a handler's type and the OpenAPI document need to know. */
 export type Operation = {
+  /** A few words; the operation's title on the page. */
   readonly summary: string
+  /** A sentence or more, for the page. */
   readonly description?: string
+  /** Default `user`. */
   readonly auth?: Auth
+  /** By the names in its path. */
   readonly params?: Readonly<Record<string, TSchema>>
+  /** An object's schema; other names are refused. */
   readonly query?: TSchema
+  /** By lower-case name; each may be left out. */
   readonly headers?: Readonly<Record<string, TSchema>>
+  /** Of the JSON body. */
   readonly body?: TSchema
   /** A body may be left out; the handler then sees undefined. */
   readonly bodyOptional?: boolean
@@ -28,11 +37,14 @@ export type Operation = {
   readonly streamed?: string
   /** A JSON schema, an event stream, raw bytes of a media type, or nothing (204). */
   readonly reply: TSchema | 'sse' | 'none' | { readonly bytes: string }
+  /** Of success: 200, or 204 where there is no reply, unless said otherwise. */
   readonly status?: number
+  /** A rate of the plugin's `limits`: RATE_LIMITED, with Retry-After, past it. */
   readonly limit?: Limit
   /** Faults beyond those that follow from the row itself (see `statusesOf`). */
   readonly faults?: readonly FaultCode[]
 }
+/** `METHOD /path/{name}` → its row. */
 export type Contract = Readonly<Record<OperationKey, Operation>>
 
 type ParamNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamNames<Rest> : never
@@ -56,6 +68,7 @@ export const Paging = t.Object({
   cursor: t.Optional(t.String({ minLength: 1, maxLength: 1024, description: '`next_cursor` of the previous page.' })),
 })
 
+/** A moment on the wire. */
 export const Timestamp = t.String({ format: 'date-time', description: 'ISO-8601, UTC.' })
 
 /** The signed-in party. Identity comes from the credential alone, never from a request field. */
@@ -82,15 +95,19 @@ type BodyOf<O> =
 
 /** What a handler receives from the wire, typed by its row. */
 export type Call<O> = {
+  /** Who calls; undefined where the row is `public`. */
   caller: Field<O, 'auth'> extends undefined | 'user' ? Caller : Caller | undefined
+  /** Checked, as are query, headers and body. */
   params: Field<O, 'params'> extends infer P ? (P extends object ? OfFields<P> : {}) : {}
   query: Of<Field<O, 'query'>>
+  /** Lower-case names; all that came, those of the row checked. */
   headers: { readonly [name: string]: string | undefined }
   body: BodyOf<O>
   /** The SSE cursor: `Last-Event-ID`, else `?after`, else 0. */
   after: number
   /** The peer's address, for limits and audit; never an identity. */
   address: string
+  /** Aborts when the client goes away. */
   signal: AbortSignal
 }
 
@@ -112,7 +129,9 @@ export type Answer<O> =
 /** An answer with another status or with headers than the row's own. */
 export type Reply<T> = { readonly [replyMark]: true; readonly status: number | undefined; readonly headers: Readonly<Record<string, string>>; readonly value: T }
 const replyMark: unique symbol = Symbol.for('agent-platform.reply') as never
+/** Answers the value with another status or with headers beside the row's own. */
 export const reply = <T>(value: T, { status, headers = {} }: { status?: number; headers?: Record<string, string> }): Reply<T> => ({ [replyMark]: true, status, headers, value })
+/** Was it made by `reply`? */
 export const isReply = (value: unknown): value is Reply<unknown> => typeof value === 'object' && value !== null && replyMark in value
 
 /** Every row of the contract, each handler typed by its row and by the deps that it asks for. */

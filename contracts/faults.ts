@@ -47,6 +47,7 @@ export const faults = {
   STOPPING: [503, 'The server is stopping. Retry.'],
 } as const satisfies Record<string, readonly [status: number, sentence: string]>
 
+/** What a client tells one refusal from another by. */
 export type FaultCode = keyof typeof faults
 type Values = Readonly<Record<string, string | number>>
 
@@ -61,5 +62,7 @@ export function fault(code: FaultCode, values: Values = {}, { cause, retryAfterM
   return Object.assign(error, { code, status, values, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) })
 }
 
+/** Is it one of the table? Told by its code, so that copies of the platform agree. */
 export const isFault = (error: unknown): error is Fault => error instanceof Error && 'code' in error && 'status' in error && (error as Fault).code in faults
+/** Is it a fault with this code? */
 export const hasCode = (error: unknown, code: FaultCode): error is Fault => isFault(error) && error.code === code

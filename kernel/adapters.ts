@@ -1,12 +1,13 @@
 // Binds each port to the adapter that its URL names, in the order in which they ride on each other.
 import { existsSync, mkdirSync, chmodSync, readdirSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Adapter, Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
 import type { Environment, Settings } from './settings.ts'
+import { readWritten } from './sources.ts'
 
 export type Engines = {
   engine<T>(name: string): T
@@ -27,8 +28,12 @@ const homesOf = (folders: readonly string[]) => [home, ...folders.map(folder => 
 export const schemesOf = (port: string, folders: readonly string[]): string[] =>
   homesOf(folders).map(base => new URL(`${port}/`, base)).filter(existsSync).flatMap(folder => readdirSync(folder).filter(isAdapter).map(file => `${file.slice(0, -3)}:`))
 
-/** ADAPTERS_DIR: folders with commas between them. */
-export const foldersOf = ({ ADAPTERS_DIR }: Pick<Settings, 'ADAPTERS_DIR'>): string[] => (ADAPTERS_DIR ?? '').split(',').map(folder => folder.trim()).filter(Boolean)
+/** The packages that `adapters add` installed; each `folder` is relative to DATA_DIR. */
+export type Added = readonly { readonly folder: string }[]
+export const addedPath = (dataDir: string) => join(dataDir, 'adapters.json')
+export const addedIn = (dataDir: string) => readWritten<Added>(addedPath(dataDir), [], list => list.map(one => ({ ...one, folder: join(one.folder) })))
+/** ADAPTERS_DIR: folders with commas between them; then what was added. */
+export const foldersOf = ({ ADAPTERS_DIR, DATA_DIR }: Pick<Settings, 'ADAPTERS_DIR' | 'DATA_DIR'>): string[] => [...(ADAPTERS_DIR ?? '').split(',').map(folder => folder.trim()).filter(Boolean), ...addedIn(DATA_DIR).map(({ folder }) => resolve(DATA_DIR, folder))]
 const settingOf = (port: string): keyof Settings => `${port.toUpperCase()}_URL` as keyof Settings
 export const ports = ['clock', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'mail', 'models', 'limits', 'http'] as const
 export type PortName = (typeof ports)[number]

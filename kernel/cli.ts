@@ -5,19 +5,20 @@ import { Type as t, type TSchema } from 'typebox'
 import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
 import { fault } from '#contracts/faults.ts'
 import { backupCommand, backupOptions, restore, restoreOptions } from './backup.ts'
-import { foldersOf, ports, schemesOf } from './adapters.ts'
+import { addedIn, addedPath, foldersOf, loadAdapter, ports, schemesOf } from './adapters.ts'
 import { boot, type Booted } from './boot.ts'
 import { helpOf, readSettings } from './settings.ts'
 import { createGenerations, importOnce } from './generations.ts'
 import type { Plugin } from './plugin.ts'
-import { loadPlugins, readChoices } from './sources.ts'
+import { loadPlugins, readChoices, writeWhole } from './sources.ts'
 import { watchPlugins } from './watch.ts'
 
 const print = (text: string) => process.stdout.write(`${text}\n`)
 type Offered = { readonly name: string; readonly summary: string; readonly options: TSchema; readonly needsServer?: true | undefined }
+const offeredOf = (commands: Commands) => [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
 
 function commandsOf({ kernel, settings, engine }: Booted): Commands {
-  const commands = new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'))] as const]), offered = [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
+  const commands = new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'))] as const]), offered = offeredOf(commands)
   // What the command line asks a living server first: it may serve plugins that are not part of this program.
   return commands.set('help', { summary: 'Every command with its options.', options: t.Object({}), run: async () => offered })
 }
@@ -53,15 +54,17 @@ const propertiesOf = (schema: TSchema) => (schema as { properties?: Properties }
 const operandsOf = (schema: TSchema) => Object.entries(propertiesOf(schema)).filter(([, property]) => property['x-operand']).map(([name]) => name)
 
 type Checked = { readonly check: string; readonly result: string; readonly detail: string }
-/** Found by path, for the kits are not the kernel's. */
-async function checkAdapter(port: string, url: string, told: (checked: Checked) => void): Promise<object> {
-  const generations = createGenerations('check')
-  try {
-    const { checkAdapter: check } = (await import(new URL(`../test/kit/check${import.meta.filename.slice(-3)}`, import.meta.url).href)) as { checkAdapter: (parts: object) => Promise<object> }
-    return await check({ port, url, folders: foldersOf(readSettings(process.env)), env: process.env, told })
-  } finally {
-    generations.close()
+/** Commands that run before any adapter is bound. Found by path, for neither the kits nor the installer are the kernel's. */
+async function adapterCommands(json: boolean): Promise<Commands> {
+  const found = <T>(path: string) => import(new URL(`../${path}${import.meta.filename.slice(-3)}`, import.meta.url).href) as Promise<T>
+  const settings = readSettings(process.env), { DATA_DIR: dataDir } = settings, folders = foldersOf(settings)
+  // Long work tells how far it is; what failed is told again, together.
+  const told = ({ check, result, detail }: Checked) => json || print(`${result.padEnd(11)} ${check}${detail ? `: ${detail}` : ''}`)
+  const check = async (asked: object) => {
+    const { checkAdapter } = await found<{ checkAdapter: (asked: object) => Promise<object> }>('test/kit/check'), result = await checkAdapter({ ...asked, folders, env: process.env, told })
+    return json ? result : { ...result, checks: undefined }
   }
+  return (await found<{ adapterCommands: (tools: object) => Commands }>('plugins/operator/adapters')).adapterCommands({ dataDir, ports, folders, added: addedIn(dataDir), save: (list: object) => writeWhole(addedPath(dataDir), list), schemesOf, loadAdapter, check })
 }
 
 /** Options by the command's schema, and words for those marked as operands; `--json` and `--help` belong to all. */
@@ -80,8 +83,6 @@ function tableOf(rows: readonly Record<string, unknown>[]): string {
   const widths = names.map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
   return lines.map(line => `\n  ${line.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd()}`).join('')
 }
-
-const portsWithSchemes = () => ports.map(port => ({ port, setting: `${port.toUpperCase()}_URL`, schemes: schemesOf(port, foldersOf(readSettings(process.env))).join(' ') }))
 
 function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): void {
   if (!answer.ok) {
@@ -110,12 +111,17 @@ const offeredBy = (plugins: readonly Plugin[]): Offered[] => [...plugins.flatMap
 
 /** In the living server of DATA_DIR when there is one, else in a kernel of its own that opens no port. */
 async function command(words: string[], rest: string[]): Promise<void> {
-  const { DATA_DIR } = readSettings(process.env), served = await askServer(DATA_DIR, 'help', {})
-  const offered = served?.ok ? (served.result as Offered[]) : offeredBy(await allPlugins(DATA_DIR))
+  const { DATA_DIR } = readSettings(process.env), alone = await adapterCommands(rest.includes('--json')), served = await askServer(DATA_DIR, 'help', {})
+  const offered = [...offeredOf(alone), ...(served?.ok ? (served.result as Offered[]) : offeredBy(await allPlugins(DATA_DIR)))]
   // The longest name that the words begin with; what follows are operands.
   const found = offered.filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `)).toSorted((a, b) => b.name.length - a.name.length)[0]
-  if (!found) throw new Error(`There is no command "${words.join(' ')}". There are: ${[...offered.map(({ name }) => name), 'restore', 'start', 'adapters list', 'adapters check'].sort().join(', ')}. --help says more.`)
+  if (!found) throw new Error(`There is no command "${words.join(' ')}". There are: ${[...offered.map(({ name }) => name), 'restore', 'start'].sort().join(', ')}. --help says more.`)
   const { options, json } = parseOptions(rest, found.options, words.slice(found.name.split(' ').length))
+  if (alone.has(found.name)) {
+    // For as long as the process lives: adapters elsewhere import this platform by its name.
+    createGenerations('adapters')
+    return report(await runCommand(alone, found.name, options), json)
+  }
   const asked = await askServer(DATA_DIR, found.name, options)
   if (asked) return report(asked, json)
   if (found.needsServer) throw new Error(`No server runs on ${DATA_DIR}: ${found.name} acts on a living one.`)
@@ -131,7 +137,7 @@ async function help(): Promise<void> {
   const plugins = await allPlugins(readSettings(process.env).DATA_DIR)
   const usage = ({ name, options }: Offered) => [name, ...operandsOf(options).map(operand => `<${operand}>`), ...Object.keys(propertiesOf(options)).filter(option => !operandsOf(options).includes(option)).map(option => `--${option} …`)].join(' ')
   print('node kernel/main.ts <command> [options] [--json]\n\nCommands')
-  for (const [name, about] of [['start', 'Starts the API.'], ...offeredBy(plugins).map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.'], ['adapters list', 'Which ports there are, and by which URLs each can be bound.'], ['adapters check <port> <url>', 'Runs the conformance kit of a port against an adapter; {n} in the URL is another place for each check.']] as const) print(`  ${name.padEnd(52)} ${about}`)
+  for (const [name, about] of [['start', 'Starts the API.'], ...[...offeredBy(plugins), ...offeredOf(await adapterCommands(false))].map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.']] as const) print(`  ${name.padEnd(52)} ${about}`)
   print('\nSettings (environment)')
   for (const { name, fallback, about } of helpOf(plugins)) print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
 }
@@ -149,14 +155,6 @@ export async function run(args: string[]): Promise<void> {
       if (await askServer(DATA_DIR, 'restore', {})) throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: 'a server runs on it; stop it first' })
       return report({ ok: true, result: await restore(from, DATA_DIR) }, json)
     }
-    default: {
-      if (words[0] !== 'adapters') return command(words, rest)
-      const { json } = parseOptions(rest, t.Object({})), [, what, port, url] = words
-      if (what === 'list' && words.length === 2) return report({ ok: true, result: { adapters: portsWithSchemes() } }, json)
-      if (what !== 'check' || !port || !url || words.length > 4) throw new Error('adapters list, or adapters check <port> <url>')
-      // Long work tells how far it is; what failed is told again, together.
-      const result = await checkAdapter(port, url, ({ check, result, detail }) => json || print(`${result.padEnd(11)} ${check}${detail ? `: ${detail}` : ''}`))
-      return report({ ok: true, result: json ? result : { ...result, checks: undefined } }, json)
-    }
+    default: return command(words, rest)
   }
 }

@@ -5,7 +5,9 @@ import type { Registry } from 'prom-client'
 import { port } from '#ports/token.ts'
 import type { Bounds } from './threads/manifest.ts'
 
+/** An operation that is served. `path` includes its mount; `plugin`: whose it is. */
 export type MountedOperation = { readonly key: OperationKey; readonly path: string; readonly plugin: string; readonly operation: Operation }
+/** How one port or plugin is; `detail`: why it is not well. */
 export type Check = { readonly name: string; readonly ok: boolean; readonly detail?: string }
 export type Introspection = {
   readonly version: string
@@ -15,6 +17,7 @@ export type Introspection = {
   operations(): readonly MountedOperation[]
   /** SSE event types → the schema of their data. */
   events(): Readonly<Record<string, TSchema>>
+  /** What serves now; each change of the set makes new generations. */
   plugins(): readonly { readonly name: string; readonly version: string; readonly generation: number }[]
   /** Asks every port and plugin; each within two seconds. */
   health(): Promise<readonly Check[]>
@@ -28,12 +31,15 @@ export type Introspection = {
   exposition(): Promise<{ readonly text: string; readonly mime: string }>
 }
 
+/** One plugin and how it stands. */
 export type Listed = { readonly name: string; readonly version: string; readonly state: 'serving' | 'off' | 'failed'; readonly generation: number; /** The file with the plugin. */ readonly source: string; readonly previous: string | null; /** Those that it is limited to; null: everybody. */ readonly organisations: readonly string[] | null; /** What it may take of the thread that it runs in; null: it runs in the process. */ readonly isolated: Bounds | null; /** Why it failed. */ readonly detail: string }
 /** Changes which plugins serve. Each change resolves when the new set serves; calls under way end on the old one. PLUGIN_REFUSED says why, and what goes on serving; NOT_FOUND for an unknown name. */
 export type Roster = {
+  /** What serves, what was taken out, and what failed. */
   list(): readonly Listed[]
   /** A path, or the name of one that was unloaded. It is loaded again at the next start. `replace`: in place of the plugin of that name, wherever that came from. `isolated`: in a thread. */
   load(what: string, options?: { readonly replace?: boolean; readonly isolated?: Bounds }): Promise<Listed>
+  /** Reads it again from its files. */
   reload(name: string): Promise<Listed>
   /** Back to the generation before; again: forth. */
   rollback(name: string): Promise<Listed>
@@ -48,6 +54,8 @@ export type Roster = {
   /** Reads folders and choices again, as at a start. */
   reconcile(): Promise<{ readonly changes: readonly string[] }>
 }
+/** For plugins that change which plugins serve. @example plugins/operator/plugin.ts#routes */
 export const Plugins = port<Roster>('plugins')
 
+/** What the kernel knows about itself: operations, events, health, metrics. @example plugins/docs/plugin.ts */
 export const Host = port<Introspection>('host')

@@ -20,9 +20,11 @@ export type Deps<U> = { [K in keyof U]: Given<U[K]> }
 
 /** What the kernel gives to everything that a plugin makes. */
 export type Own<Config> = {
+  /** Its settings, checked and with their defaults. */
   config: Config
   /** The plugin's rates, as the operator set them. */
   rates: Readonly<Record<string, Rate>>
+  /** One line of JSON; the event is prefixed with the plugin's name. */
   log: Log
   /** Names the undo of what was just done; undone in reverse when this generation goes. */
   defer(undo: () => unknown): void
@@ -36,8 +38,10 @@ export type Contribution<D> = { readonly point: string; readonly remote?: true; 
 /** Adds an item to a point; `make` is called once a generation with the plugin's deps and services. */
 export const into = <T, D = unknown>(target: Token<T, 'point'>, make: (deps: D) => T): Contribution<D> => ({ point: target.id, make, ...(target.remote ? { remote: true } : {}) })
 
+/** What a job is called with; at least once, so that doing it again must change nothing. `attempt`: 1 for the first try. */
 export type JobCall = { data: Json; attempt: number; signal: AbortSignal }
 export type JobSpec<D> = { readonly run: (call: D & JobCall) => Promise<void>; readonly options?: JobOptions }
+/** `options`: an object's schema; an option with `x-operand` is a word without its name. What `run` answers is printed, or JSON with --json; `{ ok: false }` makes the exit code 1. */
 export type Command<D> = { readonly summary: string; readonly options: TSchema; /** It acts on a living server, and means nothing without one. */ readonly needsServer?: true; readonly run: (deps: D, options: never) => Promise<unknown> }
 /** A command line's options flow from their schema into `run`. */
 export const command = <O extends TSchema, D>(spec: { summary: string; options: O; needsServer?: true; run: (deps: D, options: Static<O>) => Promise<unknown> }): Command<D> => spec as unknown as Command<D>
@@ -48,31 +52,41 @@ export type RecordsSpec<D> = { readonly reads: readonly string[]; readonly of: s
 type AnyCollection = Omit<Collection, 'type'> & { readonly type?: unknown }
 
 export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoInfer<S>> = {
+  /** The prefix of its settings and of what it logs. Two plugins of one name do not serve together. */
   readonly name: string
+  /** Semver; told by `plugins list`. */
   readonly version: string
   /** The kernel versions it was written for, as a semver range. */
   readonly kernel: string
+  /** Its operations, as rows of `contract({…})`: what is checked before a handler runs, and what the OpenAPI document says. */
   readonly contract?: C
   /** `v1`: under /api/v1; `root`: at the host's root. */
   readonly mount?: 'v1' | 'root'
+  /** Under which name each port, service or point of others arrives in whatever the plugin makes. */
   readonly uses?: U
   /** Each property is a setting: `<PLUGIN>_<PROPERTY>`, or the name in its `x-env`. */
   readonly config?: K
   /** Rates that its contract names, or that it takes itself; each is a LIMITS_* setting. */
   readonly limits?: Readonly<Record<string, Rate>>
+  /** Its documents: made, with their indexes, before it serves; no other plugin's storage knows them. */
   readonly collections?: readonly AnyCollection[]
   /** Why it may look across organisations; each `store.system(why)` must be one of these. */
   readonly system?: readonly string[]
+  /** Made once a generation from deps, settings and each other, in whatever order they need. */
   readonly services?: { readonly [N in keyof S]: (deps: Deps<U> & Own<Static<K>> & NoInfer<S>) => S[N] }
+  /** Which of its services other plugins may take, and under which token. */
   readonly provides?: { readonly [N in keyof NoInfer<S>]?: Token<NoInfer<S>[N], 'service'> }
+  /** What the queue calls, by the name under which a job is put in. */
   readonly jobs?: Readonly<Record<string, JobSpec<D>>>
+  /** Words of the command line; they run inside the living server when there is one. */
   readonly commands?: Readonly<Record<string, Command<D>>>
   /** SSE event types → the schema of their data. */
   readonly emits?: Readonly<Record<string, TSchema>>
+  /** Items for the points of others, each made by `into(point, make)`. */
   readonly contributes?: readonly Contribution<D>[]
   /** What it keeps in a form of its own for work that outlives a generation. A version that cannot read what is live is not swapped in. */
   readonly records?: RecordsSpec<D>
-  /** Refuses (throws) when the plugin cannot do its work. */
+  /** Asked before it is swapped in and by GET /readyz. Refuses (throws) when the plugin cannot do its work. */
   readonly health?: (deps: D) => Promise<void>
   /** For timers, sockets and watchers only; each effect is followed by its `defer`. */
   readonly start?: (deps: D) => Promise<void> | void
@@ -105,6 +119,7 @@ export type Plugin = {
 /** A plugin is a value: what is only declared needs no unregistering. */
 export const definePlugin = <const C extends Contract = {}, const U extends Uses = {}, K extends TSchema = TSchema, S = {}>(spec: Spec<C, U, K, S>): Plugin => spec as unknown as Plugin
 
-/** Checks a credential of one kind (`auth` of a contract's row). Undefined: not valid. */
-export type Authenticator = { readonly kind: Auth; authenticate(headers: Readonly<Record<string, string | undefined>>): Caller | undefined | Promise<Caller | undefined> }
+/** Checks credentials of one kind (`auth` of a contract's row). */
+export type Authenticator = { readonly kind: Auth; /** By headers with lower-case names. Undefined: not valid. */ authenticate(headers: Readonly<Record<string, string | undefined>>): Caller | undefined | Promise<Caller | undefined> }
+/** Who checks the credential that a row's `auth` names; each plugin may bring a kind of its own. @example plugins/operator/plugin.ts#contributes */
 export const Authenticators = point<Authenticator>('authenticators', { remote: true })

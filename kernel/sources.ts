@@ -40,19 +40,21 @@ export function stampOf({ entry }: Source): string {
 export type Choices = { readonly loaded: readonly string[]; readonly off: readonly string[]; /** By plugin: the organisations that it is limited to. */ readonly only: Readonly<Record<string, readonly string[]>>; /** By plugin: what it may take of the thread that it runs in. */ readonly isolated: Readonly<Record<string, Bounds>> }
 const choicesIn = (dataDir: string) => join(dataDir, 'plugins.json')
 
-export function readChoices(dataDir: string): Choices {
-  const path = choicesIn(dataDir)
-  if (!existsSync(path)) return { loaded: [], off: [], only: {}, isolated: {} }
+/** What `writeWhole` wrote there; `shaped` throws when it is something else. */
+export function readWritten<T>(path: string, absent: T, shaped: (value: T) => T): T {
   try {
-    const { loaded, off, only = {}, isolated = {} } = JSON.parse(readFileSync(path, 'utf8')) as Choices
-    return { loaded: loaded.map(String), off: off.map(String), only: Object.fromEntries(Object.entries(only).map(([name, list]) => [name, list.map(String)])), isolated: Object.fromEntries(Object.entries(isolated).map(([name, { memory_mb, stall_ms }]) => [name, { memory_mb: Number(memory_mb), stall_ms: Number(stall_ms) }])) }
+    return existsSync(path) ? shaped(JSON.parse(readFileSync(path, 'utf8')) as T) : absent
   } catch (cause) {
     throw new Error(`${path} is not what was written there; correct or remove it.`, { cause })
   }
 }
 /** Whole or not at all. */
-export function writeChoices(dataDir: string, choices: Choices): void {
-  const path = choicesIn(dataDir)
-  writeFileSync(`${path}.new`, `${JSON.stringify(choices, null, 1)}\n`, { mode: 0o600 })
+export function writeWhole(path: string, value: object): void {
+  writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 1)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
+export const readChoices = (dataDir: string): Choices => readWritten<Choices>(choicesIn(dataDir), { loaded: [], off: [], only: {}, isolated: {} }, ({ loaded, off, only = {}, isolated = {} }) => ({
+  loaded: loaded.map(String), off: off.map(String), only: Object.fromEntries(Object.entries(only).map(([name, list]) => [name, list.map(String)])),
+  isolated: Object.fromEntries(Object.entries(isolated).map(([name, { memory_mb, stall_ms }]) => [name, { memory_mb: Number(memory_mb), stall_ms: Number(stall_ms) }])),
+}))
+export const writeChoices = (dataDir: string, choices: Choices): void => writeWhole(choicesIn(dataDir), choices)

@@ -16,4 +16,6 @@ export type Clock = {
   random(): number
 }
 
+/** A plugin takes time, randomness and ids from here alone: a test or a simulation gives it others.
+ *  @example plugins/tools/current-time.ts#currentTime */
 export const SystemClock = port<Clock>('clock')

@@ -3,8 +3,10 @@ import { port, type Durable, type Json, type Lifecycle } from './token.ts'
 
 /** `hidden` events are the engine's own journal: they take a seq and are never shown on the wire. */
 export type NewEvent = { readonly type: string; readonly data: Json; readonly hidden?: true }
+/** `seq`: its place in the stream, from 1. */
 export type LoggedEvent = NewEvent & { readonly seq: number }
 
+/** Streams by name; one comes into being with its first event. */
 export type Eventlog = {
   /** The last seq after the append. With `expect`, STREAM_MOVED unless the stream stands exactly there (values: `head`). All events or none. */
   append(stream: string, events: readonly NewEvent[], options?: { readonly expect?: number }): Promise<number>
@@ -20,14 +22,21 @@ export type Eventlog = {
   /** Puts `events`, which tell the same in fewer, in place of those with from <= seq <= through. Their own seqs rise within that range and end with `through`. All or nothing; repeating it changes nothing.
    *  For streams that nothing is appended to any more: from then on seqs have gaps. STREAM_MOVED where the stream does not reach `through`. */
   rewrite(stream: string, range: Range, events: readonly LoggedEvent[]): Promise<void>
+  /** The whole stream; an unknown one is no error. */
   remove(stream: string): Promise<void>
 }
 /** Seqs, both inclusive. */
 export type Range = { readonly from: number; readonly through: number }
 
+/** What an adapter offers: not scoped. `appendBytesMax`: of one append, as JSON. `streamNameMax`: characters. */
 export type EventlogEngine = Eventlog & Durable & Lifecycle & { readonly limits: { readonly appendBytesMax: number; readonly streamNameMax: number } }
 
 /** What a plugin sees: every stream lies within an organisation. */
-export type ScopedEventlog = Required<Durable> & { tenant(scope: { readonly orgId: string }): Eventlog }
+export type ScopedEventlog = Required<Durable> & {
+  /** Those of one organisation; a caller fits as it is. */
+  tenant(scope: { readonly orgId: string }): Eventlog
+}
 
+/** What an SSE operation reads from: append what happens, follow it from any seq.
+ *  @example test/examples/hello-partner/greetings.js */
 export const EventLog = port<ScopedEventlog>('eventlog')

@@ -6,6 +6,7 @@ export type Token<T = unknown, Kind extends string = string> = { readonly id: st
 /** A port: bound by configuration, one adapter per process. */
 export const port = <T>(name: string, version = '1.0.0'): Token<T, 'port'> => ({ id: `port:${name}`, kind: 'port', version })
 
+/** What JSON can say. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
 /** What every bound port offers beside its own methods. */
@@ -16,6 +17,10 @@ export type Lifecycle = {
   close(): Promise<void>
 }
 
-/** `durable`: everything applied so far is on disk when it resolves, at once when nothing is pending; rejects with STORAGE_FULL or UNAVAILABLE when some of it was lost.
- *  `epoch` changes whenever applied writes were lost: whoever remembers what was applied (a cached head, a folded run) compares it and reads again. Absent where applied means on disk. */
-export type Durable = { durable(): Promise<void>; epoch?(): number }
+/** What has been applied is not yet on disk. */
+export type Durable = {
+  /** Everything applied so far is on disk when it resolves, at once when nothing is pending; rejects with STORAGE_FULL or UNAVAILABLE when some of it was lost. */
+  durable(): Promise<void>
+  /** Changes whenever applied writes were lost: whoever remembers what was applied (a cached head, a folded run) compares it and reads again. Absent where applied means on disk. */
+  epoch?(): number
+}

@@ -64,7 +64,7 @@ export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: { clock: Pic
 
 export default defineAdapter<RateLimiter>({
   port: 'limits',
-  scheme: 'memory',
+  scheme: 'memory', fleeting: true,
   options: { subjects: `How many subjects are remembered; beyond it the longest idle is forgotten; default ${SUBJECTS_MAX}.` },
   open: async ({ url, clock }) => memoryLimits({ clock, subjectsMax: wholeOption(url, 'subjects', SUBJECTS_MAX, { min: 1 }) }),
 })

@@ -5,13 +5,15 @@ import { point, service } from '#kernel'
 /** Whose files: within the organisation they belong to one user. */
 export type Scope = { readonly orgId: string; readonly userId: string }
 
+/** `unsupported`: no parser reads it. `failed`: one tried and could not. */
 export type UploadStatus = 'parsing' | 'ready' | 'unsupported' | 'failed'
 
 /** Text, or a sentence why there is none to be had of such content. */
 export type Parsed = { readonly text: string; /** There was more than `textMax`. */ readonly truncated?: boolean } | { readonly unsupported: string }
 
-/** Turns a kind of file into text. Contributed by whoever can read PDF, office documents, sound… */
+/** Turns a kind of file into text. */
 export type Parser = {
+  /** For the log. */
   readonly name: string
   /** `mime` in lower case and without parameters. */
   accepts(mime: string, filename: string): boolean
@@ -20,13 +22,20 @@ export type Parser = {
   /** At most `textMax` characters (UTF-16 code units). `signal` aborts at the time limit. A fault's sentence is shown to the user, any other error is logged; both mean `failed`. */
   parse(bytes: AsyncIterable<Uint8Array>, options: { readonly signal: AbortSignal; readonly textMax: number; /** As it was given, with its parameters. */ readonly mime: string }): Promise<Parsed>
 }
+/** Contributed by whoever can read PDF, office documents, sound… The first that accepts an upload reads it, in the background.
+ *  @example plugins/files/text.ts#textParser
+ *  @example plugins/files/plugin.ts#contributes */
 export const Parsers = point<Parser>('parsers')
 
-/** Whoever keeps sessions says whose they are. With no contributor no session is known. */
-export type SessionOwner = { owns(scope: Scope, sessionId: string): Promise<boolean> }
+export type SessionOwner = {
+  /** Is it a session of this user? False for one that is unknown or going. */
+  owns(scope: Scope, sessionId: string): Promise<boolean>
+}
+/** Whoever keeps sessions says whose they are. With no contributor no session is known.
+ *  @example plugins/runs/files.ts#sessionOwner */
 export const SessionOwners = point<SessionOwner>('session-owners', { remote: true })
 
-/** `text` is '' unless the status is ready. */
+/** An upload as a run sees it. `text` is '' unless the status is ready. */
 export type Attached = { readonly id: string; readonly name: string; readonly text: string; readonly status: UploadStatus; /** There is more text than is given here. */ readonly truncated: boolean }
 
 export type UploadsApi = {
@@ -35,8 +44,11 @@ export type UploadsApi = {
   /** Uploads and artifacts of the session, with their content where nothing else refers to it. May be repeated. */
   removeOfSession(scope: Scope, sessionId: string): Promise<void>
 }
+/** What users uploaded, as text.
+ *  @example plugins/runs/files.ts#createReadUploads */
 export const Uploads = service<UploadsApi>('uploads')
 
+/** `filename` and `mime` are as on the wire; with `sessionId` it is listed there. */
 export type NewArtifact = {
   /** The same key is the same artifact, whatever else is given: a repetition answers the first one. */
   readonly key: string
@@ -55,4 +67,6 @@ export type ArtifactsApi = {
   /** The oldest first. Whose session it is has been checked by the caller. */
   list(scope: Scope, sessionId: string, paging: { readonly limit?: number; readonly cursor?: string }): Promise<{ items: Artifact[]; next_cursor?: string }>
 }
+/** Files that a plugin makes for a user, who downloads them at GET /artifacts/{id}.
+ *  @example plugins/runs/files.ts#createKeepText */
 export const Artifacts = service<ArtifactsApi>('artifacts')

@@ -1,7 +1,6 @@
 import { Type as t } from 'typebox'
 import { bounds, operator } from '#contracts/operator.ts'
 import { Authenticators, command, definePlugin, into, Plugins, type Listed, type Roster } from '#kernel'
-import { SystemClock } from '#ports/clock.ts'
 import { createInstaller, type Installer } from './install.ts'
 import { isToken } from './token.ts'
 
@@ -16,7 +15,7 @@ const boundsOf = ({ in: place, memory_mb, stall_ms }: { in: 'thread' | 'process'
 export default definePlugin({
   name: 'operator', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
   contract: operator,
-  uses: { plugins: Plugins, clock: SystemClock },
+  uses: { plugins: Plugins },
   config: t.Object({
     token: t.Optional(t.String({ minLength: 32, maxLength: 1000, 'x-secret': true, description: 'Opens the operations under /operator to whoever has it; without it they are closed. 32 characters or more.' })),
     data_dir: t.String({ default: './data', 'x-env': 'DATA_DIR', description: 'Plugins from npm are installed in its folder packages, each version in one of its own.' }),

@@ -1,12 +1,13 @@
 // What every ledger promises.
 import assert from 'node:assert/strict'
 import type { Ledger } from '#ports/billing.ts'
-import { refuses, type Test } from './runner.ts'
+import { asking, refuses, type Lacking, type Test } from './runner.ts'
 
 /** `another`: a second engine on the same ledger, as another process has it. */
 type Place = { open(): Promise<Ledger>; another(): Promise<Ledger>; clean(): Promise<void> }
-type Kit = { place: () => Promise<Place> }
-type On = (title: string, run: (ledger: Ledger, another: () => Promise<Ledger>) => Promise<void>) => void
+type Need = 'another'
+type Kit = Lacking<Need> & { place: () => Promise<Place> }
+type On = (title: string, needs: readonly Need[], run: (ledger: Ledger, another: () => Promise<Ledger>) => Promise<void>) => void
 
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n)
 const credit = (ledger: Ledger, amount: number, key = `c${amount}`, orgId = 'o') => ledger.credit(orgId, { key, amount, reason: 'gift' })
@@ -27,9 +28,10 @@ async function adds(ledger: Ledger, orgId = 'o'): Promise<void> {
   assert.deepEqual(await ledger.balance(orgId), { balance, held, available: balance - held })
 }
 
-export function billingKit(test: Test, name: string, { place }: Kit): void {
-  const on: On = (title, run) =>
-    test(`${name}: ${title}`, async () => {
+export function billingKit(test: Test, name: string, { place, ...lacking }: Kit): void {
+  const ask = asking(test, lacking)
+  const on: On = (title, needs, run) =>
+    ask(`${name}: ${title}`, needs, async () => {
       const at = await place()
       const ledger = await at.open()
       const others: Ledger[] = []
@@ -52,8 +54,14 @@ export function billingKit(test: Test, name: string, { place }: Kit): void {
   states(on)
 }
 
+/** Asked of one engine, and of two on the same ledger. */
+function onBoth(on: On, title: string, run: (ledger: Ledger, other: Ledger) => Promise<void>): void {
+  on(title, [], (ledger) => run(ledger, ledger))
+  on(`${title}, in two processes`, ['another'], async (ledger, another) => run(ledger, await another()))
+}
+
 function entries(on: On): void {
-  on('credits, holds, captures and releases carry the balance after them', async (ledger) => {
+  on('credits, holds, captures and releases carry the balance after them', [], async (ledger) => {
     const { at, ...first } = await credit(ledger, 100)
     assert.ok(at > 0)
     assert.deepEqual(first, { seq: 1, key: 'c100', kind: 'credit', amount: 100, held: 0, balanceAfter: 100, heldAfter: 0, reason: 'gift' })
@@ -70,7 +78,7 @@ function entries(on: On): void {
     assert.deepEqual((await ledger.entries('o', { after: 1, limit: 2 })).map(({ seq }) => seq), [2, 3])
     await adds(ledger)
   })
-  on('organisations do not touch each other', async (ledger) => {
+  on('organisations do not touch each other', [], async (ledger) => {
     await credit(ledger, 10, 'same')
     await credit(ledger, 20, 'same', 'p')
     await ledger.hold('o', { of: 'r', amount: 10 })
@@ -79,7 +87,7 @@ function entries(on: On): void {
     assert.deepEqual(await ledger.balance('unknown'), { balance: 0, held: 0, available: 0 })
     assert.deepEqual(await ledger.entries('unknown'), [])
   })
-  on('a capture never takes more than was held, and nothing is a whole number too', async (ledger) => {
+  on('a capture never takes more than was held, and nothing is a whole number too', [], async (ledger) => {
     await credit(ledger, 100)
     await ledger.hold('o', { of: 'r', amount: 10 })
     assert.equal((await ledger.capture('o', { of: 'r', amount: 50, reason: 'run' })).amount, -10)
@@ -90,8 +98,8 @@ function entries(on: On): void {
 }
 
 function repetition(on: On): void {
-  on('the same again answers the first entry; another amount is an error', async (ledger, another) => {
-    for (const again of [ledger, await another()]) {
+  onBoth(on, 'the same again answers the first entry; another amount is an error', async (ledger, other) => {
+    for (const again of [ledger, other]) {
       const first = await credit(ledger, 100, 'k')
       assert.deepEqual(await credit(again, 100, 'k'), first)
       await refuses('LEDGER_MISMATCH', () => credit(again, 101, 'k'))
@@ -108,9 +116,8 @@ function repetition(on: On): void {
     assert.equal((await ledger.entries('o')).length, 3)
     await adds(ledger)
   })
-  on('many repetitions at once are one entry', async (ledger, another) => {
+  onBoth(on, 'many repetitions at once are one entry', async (ledger, other) => {
     await credit(ledger, 100)
-    const other = await another()
     const held = await Promise.all(numbers(60).map((n) => (n % 2 ? ledger : other).hold('o', { of: 'r', amount: 60 })))
     assert.equal(new Set(held.map(({ seq }) => seq)).size, 1)
     const ends = await Promise.allSettled(numbers(60).map((n) => (n % 3 ? (n % 2 ? ledger : other).capture('o', { of: 'r', amount: 60, reason: 'run' }) : ledger.release('o', { of: 'r', reason: 'no' }))))
@@ -120,7 +127,7 @@ function repetition(on: On): void {
     assert.equal((await ledger.entries('o')).length, 3)
     await adds(ledger)
   })
-  on('a hold and its end at once, and many keys that exist already among new ones', async (ledger) => {
+  on('a hold and its end at once, and many keys that exist already among new ones', [], async (ledger) => {
     await credit(ledger, 1000)
     const [, end] = await Promise.all([ledger.hold('o', { of: 'r', amount: 5 }), ledger.capture('o', { of: 'r', amount: 5, reason: 'run' })])
     assert.equal(end.balanceAfter, 995)
@@ -133,22 +140,22 @@ function repetition(on: On): void {
 }
 
 function refusals(on: On): void {
-  on('what is not available cannot be held, and nothing is written', async (ledger, another) => {
+  onBoth(on, 'what is not available cannot be held, and nothing is written', async (ledger, other) => {
     await refuses('INSUFFICIENT_CREDITS', () => ledger.hold('o', { of: 'r', amount: 1 }))
     await credit(ledger, 10)
     await ledger.hold('o', { of: 'r1', amount: 6 })
     assert.match(await refuses('INSUFFICIENT_CREDITS', () => ledger.hold('o', { of: 'r2', amount: 5 })), /\b4\b.*\b5\b/)
     assert.equal((await ledger.entries('o')).length, 2)
     // What another process credited counts at once.
-    await credit(await another(), 1, 'more')
+    await credit(other, 1, 'more')
     await ledger.hold('o', { of: 'r2', amount: 5 })
     await adds(ledger)
   })
-  on('an end without a hold is not found', async (ledger) => {
+  on('an end without a hold is not found', [], async (ledger) => {
     await refuses('NOT_FOUND', () => ledger.capture('o', { of: 'r', amount: 1, reason: 'x' }))
     await refuses('NOT_FOUND', () => ledger.release('o', { of: 'r', reason: 'x' }))
   })
-  on('amounts are whole, not negative, and add up to a safe number; keys of holds are theirs', async (ledger) => {
+  on('amounts are whole, not negative, and add up to a safe number; keys of holds are theirs', [], async (ledger) => {
     for (const amount of [-1, 0.5, NaN, Infinity, 2 ** 53]) {
       await refuses('INVALID_FIELD', () => credit(ledger, amount))
       await refuses('INVALID_FIELD', () => ledger.hold('o', { of: 'r', amount }))
@@ -162,16 +169,15 @@ function refusals(on: On): void {
 }
 
 function crowds(on: On): void {
-  on('200 holds at once, in two processes, never overdraw', async (ledger, another) => {
+  onBoth(on, '200 holds at once never overdraw', async (ledger, other) => {
     await credit(ledger, 1000)
-    const other = await another()
     const tries = await Promise.allSettled(numbers(200).map((n) => (n % 2 ? ledger : other).hold('o', { of: `r${n}`, amount: 7 })))
     assert.equal(tries.filter(({ status }) => status === 'fulfilled').length, Math.floor(1000 / 7))
     for (const one of tries) if (one.status === 'rejected') await refuses('INSUFFICIENT_CREDITS', () => Promise.reject(one.reason as Error))
     await adds(ledger)
   })
-  on('credits, holds and ends of many runs in two processes add up', async (ledger, another) => {
-    const both = [ledger, await another()]
+  onBoth(on, 'credits, holds and ends of many runs add up', async (ledger, other) => {
+    const both = [ledger, other]
     await credit(ledger, 100_000)
     await Promise.all(numbers(100).map(async (n) => {
       const [one, two] = [both[n % 2]!, both[(n + 1) % 2]!]
@@ -186,16 +192,19 @@ function crowds(on: On): void {
 }
 
 function states(on: On): void {
-  on('another engine on the same ledger knows everything, and a closed one refuses', async (ledger, another) => {
+  on('another engine on the same ledger knows everything, also what is under way when one closes', ['another'], async (ledger, another) => {
     await credit(ledger, 10)
     await ledger.hold('o', { of: 'r', amount: 4 })
-    await ledger.ping()
     const second = await another()
     assert.equal((await second.capture('o', { of: 'r', amount: 4, reason: 'run' })).balanceAfter, 6)
     const late = second.credit('o', { key: 'late', amount: 1, reason: 'x' })
     await Promise.all([second.close(), second.close(), late])
     assert.ok(await ledger.entry('o', 'late'))
-    for (const call of [() => credit(second, 1), () => second.hold('o', { of: 'x', amount: 1 }), () => second.capture('o', { of: 'x', amount: 1, reason: '' }), () => second.release('o', { of: 'x', reason: '' }), () => second.balance('o'), () => second.entries('o'), () => second.entry('o', 'k'), () => second.ping()])
+  })
+  on('closed, it refuses every call; closing twice is allowed', [], async (ledger) => {
+    await ledger.ping()
+    await Promise.all([ledger.close(), ledger.close()])
+    for (const call of [() => credit(ledger, 1), () => ledger.hold('o', { of: 'x', amount: 1 }), () => ledger.capture('o', { of: 'x', amount: 1, reason: '' }), () => ledger.release('o', { of: 'x', reason: '' }), () => ledger.balance('o'), () => ledger.entries('o'), () => ledger.entry('o', 'k'), () => ledger.ping()])
       await refuses('UNAVAILABLE', call)
   })
 }

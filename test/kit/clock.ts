@@ -42,6 +42,17 @@ export function clockKit(test: Test, name: string, { open, pass }: { open: () =>
     await Promise.all(sleeps)
     assert.equal(getEventListeners(signal, 'abort').length, 0)
   })
+  test(`${name}: a sleeper does not keep the process alive`, async () => {
+    const clock = await open()
+    const controller = new AbortController()
+    const before = process.getActiveResourcesInfo()
+    const asleep = clock.sleep(60_000, controller.signal)
+    const during = process.getActiveResourcesInfo()
+    // Before the verdict: a sleeper that does keep the process alive shall not keep this one.
+    controller.abort(new Error('woken'))
+    await assert.rejects(asleep)
+    assert.deepEqual(during, before)
+  })
   test(`${name}: ids are UUIDs of version 7 that never repeat and sort in the order of their making`, async () => {
     const clock = await open()
     const ids = Array.from({ length: IDS }, () => clock.id())

@@ -1,25 +1,37 @@
 // What every rate limiter promises. `pass` lets that much time go by on the limiter's clock.
 import assert from 'node:assert/strict'
 import type { Rate, RateLimiter } from '#ports/limits.ts'
-import { refuses, type Test } from './runner.ts'
+import { asking, refuses, type Lacking, type Test } from './runner.ts'
 
 const BUCKET: Rate = { perSecond: 20, burst: 40 }
 const WINDOW: Rate = { count: 5, perMs: 60_000 }
 
-export function limitsKit(test: Test, name: string, { open }: { open: () => Promise<{ limits: RateLimiter; pass: (ms: number) => Promise<unknown> }> }): void {
+/** `time`: that the limiter's time stands still until `pass` moves it. */
+type Kit = Lacking<'time'> & { open: () => Promise<{ limits: RateLimiter; pass: (ms: number) => Promise<unknown>; clean?(): Promise<void> }> }
+
+export function limitsKit(test: Test, name: string, { open, ...lacking }: Kit): void {
+  const ask = asking(test, lacking)
+  type Opened = Awaited<ReturnType<typeof open>>
+  const on = (title: string, needs: readonly 'time'[], run: (opened: Opened) => Promise<void>): void =>
+    ask(`${name}: ${title}`, needs, async () => {
+      const opened = await open()
+      try {
+        await run(opened)
+      } finally {
+        await opened.limits.close()
+        await opened.clean?.()
+      }
+    })
   const allowed = async (limits: RateLimiter, rate: Rate, { tries, subject = 'ann' }: { tries: number; subject?: string }): Promise<number> => {
     let passed = 0
     for (let n = 0; n < tries; n++) if ((await limits.take('kit', subject, rate)) === 0) passed++
     return passed
   }
-  test(`${name}: from rest a burst passes whole, and not one more`, async () => {
-    const { limits } = await open()
+  on('from rest a burst passes whole, and not one more', ['time'], async ({ limits }) => {
     assert.equal(await allowed(limits, BUCKET, { tries: 60 }), 40)
     for (const perSecond of [3, 7, 0.1]) assert.equal(await allowed(limits, { perSecond, burst: 40 }, { tries: 41, subject: `at ${perSecond}` }), 40)
-    await limits.close()
   })
-  test(`${name}: a bucket refills at its pace, and the wait that it names is long enough`, async () => {
-    const { limits, pass } = await open()
+  on('a bucket refills at its pace, and the wait that it names is long enough', ['time'], async ({ limits, pass }) => {
     await allowed(limits, BUCKET, { tries: 40 })
     const waitMs = await limits.take('kit', 'ann', BUCKET)
     assert.ok(waitMs > 0 && waitMs <= 50)
@@ -28,20 +40,16 @@ export function limitsKit(test: Test, name: string, { open }: { open: () => Prom
     assert.ok((await limits.take('kit', 'ann', BUCKET)) > 0)
     await pass(1000)
     assert.equal(await allowed(limits, BUCKET, { tries: 30 }), 20)
-    await limits.close()
   })
-  test(`${name}: a refused try is not counted`, async () => {
-    const { limits, pass } = await open()
+  on('a refused try is not counted', ['time'], async ({ limits, pass }) => {
     await allowed(limits, BUCKET, { tries: 400 })
     await pass(2000)
     assert.equal(await allowed(limits, BUCKET, { tries: 60 }), 40)
     await allowed(limits, WINDOW, { tries: 50, subject: 'bob' })
     await pass(60_000)
     assert.equal(await allowed(limits, WINDOW, { tries: 50, subject: 'bob' }), 5)
-    await limits.close()
   })
-  test(`${name}: a window passes its count from its first, then waits for its end`, async () => {
-    const { limits, pass } = await open()
+  on('a window passes its count from its first, then waits for its end', ['time'], async ({ limits, pass }) => {
     assert.equal(await allowed(limits, WINDOW, { tries: 1 }), 1)
     await pass(30_000)
     assert.equal(await allowed(limits, WINDOW, { tries: 9 }), 4)
@@ -49,17 +57,13 @@ export function limitsKit(test: Test, name: string, { open }: { open: () => Prom
     assert.ok(waitMs > 29_000 && waitMs <= 30_000)
     await pass(waitMs)
     assert.equal(await allowed(limits, WINDOW, { tries: 9 }), 5)
-    await limits.close()
   })
-  test(`${name}: subjects and names do not share a count`, async () => {
-    const { limits } = await open()
+  on('subjects and names do not share a count', [], async ({ limits }) => {
     assert.equal(await allowed(limits, WINDOW, { tries: 6 }), 5)
     assert.equal(await allowed(limits, WINDOW, { tries: 6, subject: 'bob' }), 5)
     assert.equal(await limits.take('other', 'ann', WINDOW), 0)
-    await limits.close()
   })
-  test(`${name}: a cost counts as many; one that never fits is refused, and so is a rate that lets nothing pass`, async () => {
-    const { limits } = await open()
+  on('a cost counts as many; one that never fits is refused, and so is a rate that lets nothing pass', ['time'], async ({ limits }) => {
     assert.equal(await limits.take('kit', 'ann', BUCKET, 39), 0)
     assert.equal(await limits.take('kit', 'ann', BUCKET), 0)
     assert.ok((await limits.take('kit', 'ann', BUCKET)) > 0)
@@ -68,27 +72,24 @@ export function limitsKit(test: Test, name: string, { open }: { open: () => Prom
     assert.equal(await limits.take('kit', 'eve', WINDOW, 2), 0)
     await refuses('INVALID_FIELD', async () => limits.take('kit', 'bob', BUCKET, 41))
     await refuses('INVALID_FIELD', async () => limits.take('kit', 'bob', { perSecond: 0, burst: 1 }))
-    await limits.close()
   })
-  test(`${name}: reset forgets one subject's count`, async () => {
-    const { limits } = await open()
+  on('reset forgets one subject\'s count', [], async ({ limits }) => {
     await allowed(limits, WINDOW, { tries: 5 })
     await allowed(limits, WINDOW, { tries: 5, subject: 'bob' })
     await limits.reset('kit', 'ann')
     assert.equal(await limits.take('kit', 'ann', WINDOW), 0)
     assert.ok((await limits.take('kit', 'bob', WINDOW)) > 0)
-    await limits.close()
   })
-  test(`${name}: closed, it refuses; closing twice is allowed; opened again, it serves`, async () => {
-    const { limits } = await open()
+  on('closed, it refuses; closing twice is allowed; opened again, it serves', [], async ({ limits }) => {
     await limits.ping()
     await limits.close()
     await limits.close()
     await refuses('UNAVAILABLE', async () => limits.take('kit', 'ann', WINDOW))
     await refuses('UNAVAILABLE', async () => limits.reset('kit', 'ann'))
     await refuses('UNAVAILABLE', () => limits.ping())
-    const { limits: again } = await open()
-    assert.equal(await again.take('kit', 'ann', WINDOW), 0)
-    await again.close()
+    const again = await open()
+    assert.equal(await again.limits.take('kit', 'ann', WINDOW), 0)
+    await again.limits.close()
+    await again.clean?.()
   })
 }

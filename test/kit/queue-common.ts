@@ -2,11 +2,14 @@
 import assert from 'node:assert/strict'
 import type { ManualClock } from '#adapters/clock/manual.ts'
 import type { Queue } from '#ports/queue.ts'
+import type { Lacking } from './runner.ts'
 
 /** `another`: a second queue on the same jobs, as another process has it; `die` ends it as a crash does: it answers nothing and beats no more. */
 export type Place = { readonly clock: ManualClock; open(): Promise<Queue>; another(): Promise<{ readonly queue: Queue; die(): void }>; clean(): Promise<void> }
-export type Kit = { place: () => Promise<Place> }
-export type On = (title: string, run: (queue: Queue, place: Place) => Promise<void>) => void
+/** `time`: that the queue goes by the place's clock; `another` and `crash`: what `another` and its `die` give. */
+export type Need = 'time' | 'another' | 'crash'
+export type Kit = Lacking<Need> & { place: () => Promise<Place> }
+export type On = (title: string, needs: readonly Need[], run: (queue: Queue, place: Place) => Promise<void>) => void
 
 export const real = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 /** Waits in real time, without moving the clock. */

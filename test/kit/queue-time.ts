@@ -4,7 +4,7 @@ import { ends, latch, real, until, within, type On } from './queue-common.ts'
 import { refuses } from './runner.ts'
 
 export function leases(on: On): void {
-  on('a long job keeps its lease by beating, and nobody else takes it', async (queue, { clock, another }) => {
+  on('a long job keeps its lease by beating, and nobody else takes it', ['another', 'time'], async (queue, { clock, another }) => {
     const gate = latch()
     let starts = 0
     const handler = () => (starts++, gate.opened)
@@ -22,7 +22,7 @@ export function leases(on: On): void {
     await ends(queue, id, 'done')
     await other.close()
   })
-  on('the job of a worker that died is taken over when its lease ran out', async (queue, { clock, another }) => {
+  on('the job of a worker that died is taken over when its lease ran out', ['another', 'crash', 'time'], async (queue, { clock, another }) => {
     const { queue: other, die } = await another()
     const gate = latch()
     const attempts: number[] = []
@@ -45,7 +45,7 @@ export function leases(on: On): void {
 
 export function schedules(on: On): void {
   const minute = 60_000
-  on('a schedule fires at its times in its zone', async (queue, { clock }) => {
+  on('a schedule fires at its times in its zone', ['time'], async (queue, { clock }) => {
     const at: number[] = []
     queue.define('a', async () => void at.push(clock.now()))
     const { nextAt } = await queue.schedule('k', { name: 'a', data: 'x', cron: '40 5 * * *', timezone: 'Asia/Kolkata' })
@@ -54,7 +54,7 @@ export function schedules(on: On): void {
     // The answer's way through a thread may outlast a step of the clock.
     assert.ok(at[0]! >= nextAt && at[0]! < nextAt + 3 * minute)
   })
-  on('times that were missed fire once, even when the schedule is stated again at the start', async (queue, { clock, another }) => {
+  on('times that were missed fire once, even when the schedule is stated again at the start', ['another', 'time'], async (queue, { clock, another }) => {
     const timetable = { name: 'a', data: null, cron: '*/5 * * * *', timezone: 'UTC' }
     let fired = 0
     const first = (await another()).queue
@@ -71,7 +71,7 @@ export function schedules(on: On): void {
     await within(clock, 5 * minute, () => fired === 2, 'the next one', 10_000)
     await later.close()
   })
-  on('two queues fire each time once', async (queue, { clock, another }) => {
+  on('two queues fire each time once', ['another', 'time'], async (queue, { clock, another }) => {
     const other = (await another()).queue
     let fired = 0
     for (const one of [queue, other]) one.define('a', async () => void fired++)
@@ -80,7 +80,7 @@ export function schedules(on: On): void {
     assert.ok(clock.now() - Date.UTC(2030, 0, 1) >= 5 * minute)
     await other.close()
   })
-  on('the same key replaces; unscheduling ends it', async (queue, { clock }) => {
+  on('the same key replaces; unscheduling ends it', ['time'], async (queue, { clock }) => {
     const seen: unknown[] = []
     queue.define('a', async ({ data }) => void seen.push(data))
     const one = { name: 'a', data: 1, cron: '*/10 * * * *', timezone: 'UTC' }
@@ -93,7 +93,7 @@ export function schedules(on: On): void {
     await real(20)
     assert.deepEqual(seen, [2])
   })
-  on('an expression or a zone that is none is refused by name', async (queue) => {
+  on('an expression or a zone that is none is refused by name', [], async (queue) => {
     const good = { name: 'a', data: null, cron: '* * * * *', timezone: 'UTC' }
     for (const cron of ['', '* * * *', '* * * * * *', '61 * * * *', 'x * * * *', '@daily', '0 0 31 2 *', '? * * * *'])
       assert.match(await refuses('INVALID_FIELD', () => queue.schedule('k', { ...good, cron })), /^cron:/, cron)

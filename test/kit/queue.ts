@@ -4,11 +4,12 @@ import { hasCode } from '#contracts/faults.ts'
 import type { Job } from '#ports/queue.ts'
 import { ends, latch, real, until, within, type Kit, type On } from './queue-common.ts'
 import { leases, schedules } from './queue-time.ts'
-import { refuses, type Test } from './runner.ts'
+import { asking, refuses, type Test } from './runner.ts'
 
-export function queueKit(test: Test, name: string, { place }: Kit): void {
-  const on: On = (title, run) =>
-    test(`${name}: ${title}`, async () => {
+export function queueKit(test: Test, name: string, { place, ...lacking }: Kit): void {
+  const ask = asking(test, lacking)
+  const on: On = (title, needs, run) =>
+    ask(`${name}: ${title}`, needs, async () => {
       const at = await place()
       const queue = await at.open()
       try {
@@ -28,19 +29,21 @@ export function queueKit(test: Test, name: string, { place }: Kit): void {
 }
 
 function jobs(on: On): void {
-  on('a job runs at once where somebody takes its name, with its data', async (queue, { clock }) => {
+  on('a job runs at once where somebody takes its name, with its data', [], async (queue) => {
     const seen: Job[] = []
     queue.define('a', async (job) => void seen.push(job))
     const id = await queue.enqueue('a', { x: ['y', null] })
     await ends(queue, id, 'done')
     assert.deepEqual(seen.map(({ id, name, data, attempt }) => ({ id, name, data, attempt })), [{ id, name: 'a', data: { x: ['y', null] }, attempt: 1 }])
     assert.equal(seen[0]!.signal.aborted, false)
+    assert.equal(await queue.state('unknown'), undefined)
+  })
+  on('a job that nobody takes waits, however long', ['time'], async (queue, { clock }) => {
     const waiting = await queue.enqueue('nobody', null)
     await clock.advance(120_000)
     assert.equal(await queue.state(waiting), 'waiting')
-    assert.equal(await queue.state('unknown'), undefined)
   })
-  on('jobs that waited are taken in the order of their time when a taker comes', async (queue, { clock }) => {
+  on('jobs that waited are taken in the order of their time when a taker comes', ['time'], async (queue, { clock }) => {
     const seen: unknown[] = []
     await queue.enqueue('a', 3, { runAt: clock.now() - 1000 })
     await queue.enqueue('a', 2, { runAt: clock.now() - 2000 })
@@ -49,7 +52,7 @@ function jobs(on: On): void {
     await until(() => seen.length === 3, 'three jobs')
     assert.deepEqual(seen, [1, 2, 3])
   })
-  on('runAt is not before its time and not long after', async (queue, { clock }) => {
+  on('runAt is not before its time and not long after', ['time'], async (queue, { clock }) => {
     const at: number[] = []
     queue.define('a', async () => void at.push(clock.now()))
     await clock.advance(10)
@@ -61,7 +64,7 @@ function jobs(on: On): void {
     await within(clock, 2000, () => at.length === 1, 'the job', 100)
     assert.ok(at[0]! >= runAt && at[0]! <= runAt + 2000)
   })
-  on('no more than `concurrency` at a time, and all of them in the end', async (queue) => {
+  on('no more than `concurrency` at a time, and all of them in the end', [], async (queue) => {
     let [now, most, done] = [0, 0, 0]
     queue.define('a', async () => {
       most = Math.max(most, ++now)
@@ -73,7 +76,7 @@ function jobs(on: On): void {
     await until(() => done === 30, 'thirty jobs')
     assert.equal(most, 3)
   })
-  on('the function that define answers stops taking, and waits for what is under way', async (queue) => {
+  on('the function that define answers stops taking, and waits for what is under way', [], async (queue) => {
     const gate = latch()
     let done = 0
     const stop = queue.define('a', async () => {
@@ -93,7 +96,7 @@ function jobs(on: On): void {
     queue.define('a', async () => void done++)
     await ends(queue, second, 'done')
   })
-  on('two queues share the work, and each job runs once', async (queue, { clock, another }) => {
+  on('two queues share the work, and each job runs once', ['another', 'time'], async (queue, { clock, another }) => {
     const other = (await another()).queue
     const seen = new Map<unknown, number>()
     const handler = async ({ data }: Job) => {
@@ -110,7 +113,7 @@ function jobs(on: On): void {
 }
 
 function dedupe(on: On): void {
-  on('a second job with the key is not added while the first waits or runs, and is after it ended', async (queue) => {
+  on('a second job with the key is not added while the first waits or runs, and is after it ended', [], async (queue) => {
     const gate = latch()
     const first = await queue.enqueue('a', 1, { dedupeKey: 'k' })
     assert.equal(await queue.enqueue('a', 2, { dedupeKey: 'k' }), first)
@@ -129,7 +132,7 @@ function dedupe(on: On): void {
 }
 
 function retries(on: On): void {
-  on('a job that fails is tried again after pauses that grow, then kept as failed', async (queue, { clock }) => {
+  on('a job that fails is tried again after pauses that grow, then kept as failed', ['time'], async (queue, { clock }) => {
     const at: number[] = []
     const attempts: number[] = []
     queue.define('a', async ({ attempt }) => {
@@ -146,7 +149,7 @@ function retries(on: On): void {
     }
     assert.notEqual(await queue.enqueue('a', null, { dedupeKey: 'k' }), id)
   })
-  on('a job that succeeds at its second try is done', async (queue, { clock }) => {
+  on('a job that succeeds at its second try is done', ['time'], async (queue, { clock }) => {
     queue.define('a', async ({ attempt }) => {
       if (attempt === 1) throw new Error('not yet')
     })
@@ -156,7 +159,7 @@ function retries(on: On): void {
 }
 
 function cancels(on: On): void {
-  on('a waiting job is cancelled, a running one is told, an ended one stays', async (queue) => {
+  on('a waiting job is cancelled, a running one is told, an ended one stays', [], async (queue) => {
     const waiting = await queue.enqueue('nobody', null, { dedupeKey: 'k' })
     assert.equal(await queue.cancel(waiting), true)
     assert.equal(await queue.state(waiting), 'cancelled')
@@ -177,7 +180,7 @@ function cancels(on: On): void {
 }
 
 function states(on: On): void {
-  on('closing tells the jobs under way, puts them back untried, and refuses every later call', async (queue, { another }) => {
+  on('closing tells the jobs under way, and puts them back untried', ['another'], async (queue, { another }) => {
     const { queue: closing } = await another()
     closing.define('a', ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('closing')))), { attemptsMax: 1 })
     const id = await closing.enqueue('a', null)
@@ -188,8 +191,13 @@ function states(on: On): void {
     queue.define('a', async (job) => void (attempt = job.attempt))
     await ends(queue, id, 'done')
     assert.equal(attempt, 1)
+  })
+  on('closed, it refuses every call; closing twice is allowed', [], async (queue) => {
+    await queue.ping()
+    const id = await queue.enqueue('a', null)
+    await Promise.all([queue.close(), queue.close()])
     const timetable = { name: 'a', data: null, cron: '* * * * *', timezone: 'UTC' }
-    for (const call of [() => closing.enqueue('a', null), () => closing.schedule('k', timetable), () => closing.unschedule('k'), () => closing.cancel(id), () => closing.state(id), () => closing.ping()]) await refuses('UNAVAILABLE', call)
-    assert.throws(() => closing.define('a', async () => {}), (error) => hasCode(error, 'UNAVAILABLE'))
+    for (const call of [() => queue.enqueue('a', null), () => queue.schedule('k', timetable), () => queue.unschedule('k'), () => queue.cancel(id), () => queue.state(id), () => queue.ping()]) await refuses('UNAVAILABLE', call)
+    assert.throws(() => queue.define('a', async () => {}), (error) => hasCode(error, 'UNAVAILABLE'))
   })
 }

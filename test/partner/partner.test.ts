@@ -1,22 +1,18 @@
 // A partner's first afternoon: pack the platform, install the tarball elsewhere, test a plugin there, and serve it, upgraded, rolled back and removed, from a running server.
-import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { promisify } from 'node:util'
+import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { commandLine, endProcesses, freePort, runMain, signUp, startProcess } from '../kit/process.ts'
+import { pack, repository, run } from './packed.ts'
 
-const repository = resolve(import.meta.dirname, '../..'), home = mkdtempSync(join(tmpdir(), 'agent-platform-partner-')), partner = join(home, 'hello-partner')
+const home = mkdtempSync(join(tmpdir(), 'agent-platform-partner-')), partner = join(home, 'hello-partner')
 const env = { DATA_DIR: join(home, 'data'), MODELS_URL: 'scripted:?tokens=5&interval_ms=0', PORT: String(await freePort()), HELLO_WORD: 'Good morning' }
-const run = (command: string, args: readonly string[], cwd: string) => promisify(execFile)(command, args, { cwd, env: { ...process.env, npm_config_update_notifier: 'false', npm_config_fund: 'false', npm_config_audit: 'false' }, maxBuffer: 1 << 24 })
-/** The newest tarball's path, as npm names it last. */
-const pack = async (from: string) => join(home, (await run('npm', ['pack', '--pack-destination', home, '--loglevel=error'], from)).stdout.trim().split('\n').at(-1)!)
 
 let platform = ''
 test('the platform is packed as JavaScript with declarations', async () => {
-  platform = await pack(repository)
+  platform = await pack(repository, home)
   const { stdout } = await run('tar', ['-tzf', platform], home), files = stdout.split('\n')
   for (const name of ['kernel/index.js', 'kernel/index.d.ts', 'ports/storage.d.ts', 'test/kit/harness.js', 'test/kit/storage.js', 'plugins/runs/api.d.ts']) assert.ok(files.includes(`package/dist/${name}`), name)
   assert.equal(files.filter(file => file.endsWith('.ts') && !file.endsWith('.d.ts') || file.includes('.test.') && !file.includes('examples')), [], 'no sources that Node would not run under node_modules, no tests')
@@ -51,14 +47,14 @@ test('it is added to a running server, an agent calls its tool, it is upgraded, 
     const stream = await (await fetch(`${server.base}/runs/${id}/events`, { headers })).text()
     return (JSON.parse(/^event: tool_result\ndata: (.*)$/m.exec(stream)![1]!) as { content: string }).content
   }
-  const first = await plugins('add', await pack(partner))
+  const first = await plugins('add', await pack(partner, home))
   assert.equal([first['name'], first['version'], first['state'], first['package']], ['hello', '1.0.0', 'serving', 'hello-partner'])
   assert.match(first['integrity'] as string, /^sha512-/)
   assert.is(await greeted(), 'Good morning, World!')
 
   for (const file of ['package.json', 'plugin.js']) writeFileSync(join(partner, file), readFileSync(join(partner, file), 'utf8').replace('1.0.0', '2.0.0'))
   writeFileSync(join(partner, 'greetings.js'), readFileSync(join(partner, 'greetings.js'), 'utf8').replace('${name}!', '${name}, again!'))
-  const second = await plugins('add', await pack(partner))
+  const second = await plugins('add', await pack(partner, home))
   assert.equal([second['version'], second['previous']], ['2.0.0', '1.0.0'])
   assert.is(await greeted(), 'Good morning, World, again!')
 
