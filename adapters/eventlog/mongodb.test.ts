@@ -8,7 +8,7 @@ import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
 import { systemClock } from '../clock/system.ts'
 import { mongoEventlog } from './mongodb.ts'
 
-const engineOf = async ({ connect }: ReturnType<typeof freshDatabase>) => mongoEventlog({ connection: await connect(), clock: systemClock() })
+const engineOf = async ({ connect }: ReturnType<typeof freshDatabase>) => mongoEventlog({ connection: await connect(), clock: systemClock(), log: () => undefined })
 
 if (mongoUrl === undefined) test.skip('mongodb: the kit (MONGODB_URL is not set)', () => undefined)
 else {

@@ -1,7 +1,7 @@
 // Event streams in MongoDB. An append is one document, whose id says where in its stream it begins: of two that begin at the same place one is refused, and no transaction is needed.
 import { MongoBulkWriteError, type Collection as Kept } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
-import { defineAdapter } from '#ports/adapter.ts'
+import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import { appendBytesMax, checkStream, checkWhole, pack, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
@@ -53,7 +53,7 @@ function createWriter(segments: Kept<Segment>) {
   })
 }
 
-export async function mongoEventlog({ connection: { db, ping, close }, clock }: { connection: Connection; clock: Clock }): Promise<EventlogEngine> {
+export async function mongoEventlog({ connection: { db, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): Promise<EventlogEngine> {
   const segments = db.collection<Segment>('_segments'), heads = db.collection<Head>('_streams')
   await orTold(segments.createIndexes([{ key: { s: 1, g: 1, l: 1 }, name: 'stream' }]))
   const write = createWriter(segments), lanes = createLanes(), standings = createLru<string, Standing>(standingsKept), appends = new Map<string, Asked[]>(), stopping = new AbortController()
@@ -103,7 +103,7 @@ export async function mongoEventlog({ connection: { db, ping, close }, clock }: 
   const watch = () => {
     if (watching.begun) return
     watching.begun = true
-    watchInserts(segments, { clock, signal: stopping.signal, lag: fanout.lag, take: ({ s, b, f }) => void (fanout.follows(s) && fanout.deliver(s, unpack(b, f))) })
+    watchInserts(segments, { clock, log, signal: stopping.signal, lag: fanout.lag, take: ({ s, b, f }) => void (fanout.follows(s) && fanout.deliver(s, unpack(b, f))) })
   }
   /** Everything of the stream in another edition, which counts from one moment on; then the old one goes. */
   const replace = async (name: string, { edition, trimmed }: Standing, next: readonly Segment[]): Promise<void> => {
@@ -250,4 +250,4 @@ export async function mongoEventlog({ connection: { db, ping, close }, clock }: 
   }
 }
 
-export default defineAdapter<EventlogEngine>({ port: 'eventlog', scheme: 'mongodb', options: urlOptions, open: async ({ url, clock }) => mongoEventlog({ connection: await connect(url), clock }) })
+export default defineAdapter<EventlogEngine>({ port: 'eventlog', scheme: 'mongodb', options: urlOptions, open: async ({ url, clock, log }) => mongoEventlog({ connection: await connect(url), clock, log }) })

@@ -33,7 +33,7 @@ export type Connection = { readonly db: Db; ping(): Promise<void>; close(): Prom
 export async function connect(url: URL): Promise<Connection> {
   const number = (name: string, standard: number) => Number(url.searchParams.get(name) ?? standard)
   const client = new MongoClient(url.href, {
-    writeConcern: { w: 'majority', journal: true }, readConcern: { level: 'local' }, readPreference: 'primary', retryReads: true, retryWrites: true, ignoreUndefined: true,
+    writeConcern: { w: 'majority', journal: true }, readPreference: 'primary', retryReads: true, retryWrites: true, ignoreUndefined: true,
     socketTimeoutMS: number('socketTimeoutMS', TIMEOUT_MS), serverSelectionTimeoutMS: number('serverSelectionTimeoutMS', 5000), connectTimeoutMS: 5000, appName: url.searchParams.get('appName') ?? 'agent-platform',
   })
   const db = client.db(decodeURIComponent(url.pathname.slice(1)) || DATABASE_DEFAULT), ping = async () => void (await orTold(db.command({ ping: 1 })))

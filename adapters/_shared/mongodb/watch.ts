@@ -1,15 +1,17 @@
 // What any process inserts into a collection, by one change stream; where the server has none (it is no replica set), whoever waits is told to look again now and then.
 import { MongoServerError, type Collection, type Document } from 'mongodb'
+import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
+import { told } from './database.ts'
 
 /** Milliseconds: between two looks where there is no change stream; before a broken one is opened again, at most. */
 const lookMs = 500, pauseMsMax = 10_000
 /** https://www.mongodb.com/docs/manual/reference/error-codes/: change streams are only supported on replica sets. */
 const noReplicaSet = 40_573
 
-type Watched<D> = { readonly clock: Clock; readonly signal: AbortSignal; /** In the order of the server. */ take(document: D): void; /** Something may have been missed. */ lag(): void }
+type Watched<D> = { readonly clock: Clock; readonly log: Log; readonly signal: AbortSignal; /** In the order of the server. */ take(document: D): void; /** Something may have been missed. */ lag(): void }
 
-export function watchInserts<D extends Document>(collection: Collection<D>, { clock, signal, take, lag }: Watched<D>): void {
+export function watchInserts<D extends Document>(collection: Collection<D>, { clock, log, signal, take, lag }: Watched<D>): void {
   const once = async (opened: () => void) => {
     const stream = collection.watch([{ $match: { operationType: 'insert' } }]), stop = () => void stream.close().catch(() => undefined)
     signal.addEventListener('abort', stop, { once: true })
@@ -33,6 +35,7 @@ export function watchInserts<D extends Document>(collection: Collection<D>, { cl
       } catch (error) {
         if (signal.aborted) return
         const isAlone = error instanceof MongoServerError && error.code === noReplicaSet
+        if (!isAlone) log('warn', 'mongodb.watch', { error: (told(error) as Error).message })
         await clock.sleep(isAlone ? lookMs : Math.min(pauseMsMax, 100 * 2 ** failures++) * (0.5 + clock.random() / 2), signal)
         if (isAlone) lag()
       }
