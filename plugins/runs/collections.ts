@@ -27,8 +27,8 @@ export type Run = {
   readonly epoch: number
   readonly beat: number
   readonly request: RunStart
-  /** Of the request, so that one key cannot mean two requests. */
-  readonly fingerprint: string
+  /** Of a request with a key, so that one key cannot mean two requests. */
+  readonly fingerprint?: string
   readonly idempotencyKey?: string
   readonly opensSession: boolean
   readonly messageId: string

@@ -68,7 +68,7 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
     if (estimateTokens(messages) > contextTokens) throw fault('INVALID_FIELD', { field: 'message', why: `is longer than the model reads (about ${contextTokens} tokens)` })
     return {
       ...draft, phase: 'admitting', status: 'running', due: 0, epoch: 0, beat: 0, replies: 0, wakes: 0,
-      fingerprint: fingerprintOf(request), ...(request.idempotency_key === undefined ? {} : { idempotencyKey: request.idempotency_key }),
+      ...(request.idempotency_key === undefined ? {} : { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) }),
       messageId: clock.id(), answerId: clock.id(), model: model.key, price: model.price, hold: holdFor(model, messages, attachments),
     }
   }
