@@ -50,6 +50,11 @@ else {
     assert.is(await other.append('a', events(1), { expect: 2 }), 3)
     const refused = await one.append('a', events(1), { expect: 2 }).then(() => undefined, (error: unknown) => error)
     assert.ok(hasCode(refused, 'STREAM_MOVED') && refused.values['head'] === 3)
+    await other.append('b', events(1))
+    await one.append('b', events(1), { expect: 1 })
+    await other.append('b', events(3))
+    // What `one` knows of the stream is old, and both of these are right by the time that they are written.
+    assert.equal(await Promise.all([one.append('b', events(1)), one.append('b', events(1), { expect: 6 })]), [6, 7])
     const many = await Promise.allSettled(Array.from({ length: 20 }, (_, n) => [one, other][n % 2]!.append('a', events(1 + (n % 3)), { expect: 3 })))
     assert.is(many.filter(({ status }) => status === 'fulfilled').length, 1)
     await Promise.all(Array.from({ length: 40 }, (_, n) => [one, other][n % 2]!.append('a', events(2))))

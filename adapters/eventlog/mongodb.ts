@@ -127,11 +127,13 @@ export async function mongoEventlog({ connection: { db, ping, close }, clock, lo
     // To add nothing is to ask where the stream stands now.
     if (known && asked.every(({ count }) => count === 0)) return standings.delete(name), asked
     for (const one of asked) {
-      if (taken.length > 0 && (bytes + one.body.length > appendBytesMax || end - last + one.count > eventsTogether)) break
+      const isMoved = one.expect !== undefined && one.expect !== end
+      // Nobody is refused for what has not been written yet: where the stream stands then is asked again.
+      if (taken.length > 0 && (isMoved || bytes + one.body.length > appendBytesMax || end - last + one.count > eventsTogether)) break
+      if (isMoved && known) return standings.delete(name), asked.slice(rest)
       rest++
-      if (one.expect !== undefined && one.expect !== end) {
-        if (known && taken.length === 0) return standings.delete(name), asked
-        one.failed(fault('STREAM_MOVED', { stream: name, head: end, expect: one.expect }))
+      if (isMoved) {
+        one.failed(fault('STREAM_MOVED', { stream: name, head: end, expect: one.expect! }))
         continue
       }
       taken.push({ ...one, end: (end += one.count) })
