@@ -18,7 +18,7 @@ const workerUrl = () => new URL(import.meta.url.replace(/thread\.(ts|js)[^/]*$/,
 const away = (name: string, why: string, retryAfterMs = 1000): Fault => fault('UNAVAILABLE', { what: `The plugin ${name}`, why }, { retryAfterMs })
 const MiB = 1 << 20
 
-/** One life of the thread. Rejects with the sentence of whatever kept it from serving; `onEnd` is called once, with the reason, when a thread that served is gone. */
+/** One life of the thread. Rejects with the sentence of whatever kept it from serving; `onEnd` is called once, with the reason, when the thread is gone. */
 export async function run({ start, bounds, clock }: Parts, answer: (target: string, value: unknown) => unknown, onEnd: (why: string) => void = () => undefined): Promise<Running> {
   const worker = new Worker(workerUrl(), { workerData: start, env: {}, resourceLimits: { maxOldGenerationSizeMb: bounds.memory_mb + ownMiB, maxYoungGenerationSizeMb: 16 } })
   const watching = new AbortController(), first = Promise.withResolvers<Hello>()
@@ -77,12 +77,15 @@ export function openThread(parts: Parts & { readonly manifest: Manifest; readonl
 
   const begin = async (): Promise<Running> => {
     const since = clock.monotonic()
+    // One that never came to serve is told of by its rejection alone: two who start it again would be four the next time.
+    let serves = false
     const running = await run(parts, answer, why => {
-      if (closing.signal.aborted) return
+      if (!serves || closing.signal.aborted) return
       log('error', 'thread.ended', { why })
       again(why, clock.monotonic() - since)
     })
-    if (JSON.stringify(running.hello.manifest) === said) return running
+    serves = JSON.stringify(running.hello.manifest) === said
+    if (serves) return running
     await running.end('its files have changed')
     throw new Error('its files have changed since; reload it')
   }

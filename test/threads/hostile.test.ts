@@ -133,6 +133,7 @@ test('a caller who goes away is seen over there', async () => {
 
 test('files that changed are not started by accident: it stays out and says so, until it is reloaded', async () => {
   await server.roster.reload('wild')
+  const ended = () => server.logged.filter(line => line.includes('wild.thread.ended')).length, before = ended()
   write('2.0.0')
   await wild(server, 'leaves')
   const said = async () => ((await wild(server, 'fine')).body as { detail?: string }).detail ?? ''
@@ -140,6 +141,7 @@ test('files that changed are not started by accident: it stays out and says so, 
     assert.ok(tries < 500, await said())
     await new Promise(resolve => setTimeout(resolve, 20))
   }
+  assert.is(ended(), before + 1, 'only the one that served has ended, and one start follows another')
   assert.is((await server.roster.reload('wild')).version, '2.0.0')
   assert.is((await wild(server, 'fine')).status, 200)
 })
