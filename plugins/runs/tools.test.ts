@@ -70,7 +70,7 @@ test('a question waits for its user, holds nothing meanwhile, takes one answer t
   assert.equal([question!.data['question'], question!.data['options']], ['Which?', [{ id: 'a', label: 'red' }, { id: 'b', label: 'blue' }]])
   const state = async () => ((await server.call('GET', `/sessions/${sessionId}`, { token: who.token })).body as { runs: { status: string }[] }).runs[0]!.status
   while ((await state()) !== 'waiting') await new Promise(resolve => setTimeout(resolve, 10))
-  assert.match((await server.call('GET', '/metrics')).text, /runs_active\{state="active"\} 0/)
+  while (!/runs_active\{state="active"\} 0/.test((await server.call('GET', '/metrics')).text)) await new Promise(resolve => setTimeout(resolve, 10))
   const id = question!.data['question_id']
   for (const [answer, status] of [['green', 400], [true, 400], [['a', 'b'], 400], [{ a: 'b' }, 400]] as const) assert.is((await respond(runId, id, answer)).status, status, JSON.stringify(answer))
   assert.is((await respond(runId, crypto.randomUUID(), 'a')).status, 404)
