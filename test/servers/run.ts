@@ -4,16 +4,28 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { startMongo } from './mongodb.ts'
+import type { Started } from './server.ts'
+
+/** `variable` names a server of the user's own; `tests`: parts of the paths of the tests that need it. */
+const servers: readonly { readonly variable: string; readonly name: string; readonly here: string; readonly tests: readonly string[]; start(): Promise<Started> }[] = [
+  { variable: 'MONGODB_URL', name: 'MongoDB', here: 'MongoDB-compatible server (SecantusDB, not MongoDB)', tests: ['mongodb'], start: startMongo },
+]
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
-const [command, ...args] = process.argv.length > 2 ? process.argv.slice(2) : [process.execPath, 'test/run.ts', 'mongodb']
-
-const mongo = process.env['MONGODB_URL'] ? { url: process.env['MONGODB_URL'], stop: async () => undefined } : await startMongo()
-if ('why' in mongo) say(`MongoDB-compatible server: skipped, ${mongo.why}`)
-else say(process.env['MONGODB_URL'] ? 'MongoDB: the server that MONGODB_URL names' : 'MongoDB-compatible server (SecantusDB, not MongoDB): started')
-try {
-  const child = spawn(command!, args, { stdio: 'inherit', env: { ...process.env, ...('url' in mongo ? { MONGODB_URL: mongo.url } : {}) } })
-  process.exitCode = Number((await once(child, 'exit'))[0] ?? 1)
-} finally {
-  if ('stop' in mongo) await mongo.stop()
+const [command, ...args] = process.argv.length > 2 ? process.argv.slice(2) : [process.execPath, 'test/run.ts', ...servers.flatMap(({ tests }) => tests)]
+const env: NodeJS.ProcessEnv = { ...process.env }
+await using running = new AsyncDisposableStack()
+for (const { variable, name, here, start } of servers) {
+  if (env[variable]) {
+    say(`${name}: the server that ${variable} names`)
+    continue
+  }
+  const server = await start()
+  if ('why' in server) say(`${here}: skipped, ${server.why}`)
+  else {
+    say(`${here}: started`)
+    env[variable] = server.url
+    running.defer(server.stop)
+  }
 }
+process.exitCode = Number((await once(spawn(command!, args, { stdio: 'inherit', env }), 'exit'))[0] ?? 1)

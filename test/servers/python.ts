@@ -1,0 +1,19 @@
+// Servers from PyPI: a virtual environment for a list of packages that are named with their hashes.
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { installed, lastLine } from './server.ts'
+
+/** The interpreter of an environment with what `<name>.txt` lists; `why` when it cannot be made. */
+export async function pythonWith(name: string): Promise<{ readonly python: string } | { readonly why: string }> {
+  const requirements = join(import.meta.dirname, `${name}.txt`), run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 300_000 })
+  try {
+    const folder = await installed(name, readFileSync(requirements), made => {
+      run('python3', '-m', 'venv', made)
+      run(join(made, 'bin', 'python'), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--require-hashes', '--only-binary', ':all:', '-r', requirements)
+    })
+    return { python: join(folder, 'bin', 'python') }
+  } catch (error) {
+    return { why: `it could not be installed from PyPI (${lastLine(error)})` }
+  }
+}
