@@ -3,9 +3,9 @@ import { contract } from './contract.ts'
 
 const Check = t.Object({ name: t.String(), ok: t.Boolean(), detail: t.Optional(t.String()) })
 export const ops = contract({
-  'GET /healthz': { summary: 'Is the process alive?', auth: 'public', reply: t.Object({ status: t.Literal('ok'), version: t.String() }) },
-  'GET /readyz': { summary: 'Can it serve? 503 names the part that cannot.', auth: 'public', reply: t.Object({ status: t.Union([t.Literal('ready'), t.Literal('not ready')]), checks: t.Array(Check) }) },
-  'GET /metrics': { summary: 'Metrics in Prometheus text format', auth: 'public', reply: { bytes: 'text/plain; version=0.0.4; charset=utf-8' }, faults: ['NOT_FOUND'] },
+  'GET /healthz': { summary: 'Is the process alive?', auth: 'public', everywhere: true, reply: t.Object({ status: t.Literal('ok'), version: t.String() }) },
+  'GET /readyz': { summary: 'Can it serve? 503 names the part that cannot.', auth: 'public', everywhere: true, reply: t.Object({ status: t.Union([t.Literal('ready'), t.Literal('not ready')]), checks: t.Array(Check) }) },
+  'GET /metrics': { summary: 'Metrics in Prometheus text format', auth: 'public', everywhere: true, reply: { bytes: 'text/plain; version=0.0.4; charset=utf-8' }, faults: ['NOT_FOUND'] },
 })
 export const docs = contract({
   'GET /openapi.json': { summary: 'This document (OpenAPI 3.1)', auth: 'public', reply: t.Unknown() },

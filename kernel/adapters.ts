@@ -83,6 +83,16 @@ const secretIn = (env: Environment) => (name: string): string | undefined => {
   }
 }
 
+/** Of ports that follow the storage where there is such an adapter: what stands in otherwise. */
+const fallbacks: Partial<Record<PortName, string>> = { blobs: 'file:', limits: 'memory:' }
+/** What the operator said of the port, or of the storage. */
+function chosenFor(port: PortName, settings: Settings, folders: readonly string[]): { readonly setting: string; readonly value: string } {
+  const own = settingOf(port), given = settings[own], fallback = fallbacks[port]
+  if (given !== undefined) return { setting: own, value: String(given) }
+  if (fallback === undefined || schemesOf(port, folders).includes(settings.STORAGE_URL.slice(0, settings.STORAGE_URL.indexOf(':') + 1))) return { setting: 'STORAGE_URL', value: settings.STORAGE_URL }
+  return { setting: own, value: fallback }
+}
+
 export async function bindAdapters({ env, settings, log, only = ports, given = {} }: { env: Environment; settings: Settings; log: Log; only?: readonly PortName[]; given?: Readonly<Record<string, unknown>> }): Promise<Engines> {
   const dataDir = prepareDataDir(settings.DATA_DIR)
   const bound = new Map<string, Partial<Lifecycle & Durable>>(Object.entries(given as Record<string, Lifecycle>))
@@ -95,8 +105,7 @@ export async function bindAdapters({ env, settings, log, only = ports, given = {
   }
   const open = async (name: PortName) => {
     if (bound.has(name)) return
-    const own = settingOf(name), setting = settings[own] === undefined ? 'STORAGE_URL' : own
-    const { adapter, url } = await loadAdapter(name, setting, String(settings[setting]), foldersOf(settings))
+    const folders = foldersOf(settings), { setting, value } = chosenFor(name, settings, folders), { adapter, url } = await loadAdapter(name, setting, value, folders)
     for (const need of adapter.needs ?? []) await open(need as PortName)
     const clock = bound.get('clock') as Clock | undefined
     const opening = adapter.open({ url, dataDir, clock: clock as Clock, log, secret: secretIn(env), engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))

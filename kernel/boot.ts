@@ -3,11 +3,15 @@ import { existsSync } from 'node:fs'
 import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
+import type { EventlogEngine } from '#ports/eventlog.ts'
+import type { StorageEngine } from '#ports/storage.ts'
 import { bindAdapters, foldersOf } from './adapters.ts'
+import { createChoices } from './choices.ts'
 import { createGenerations } from './generations.ts'
 import type { Roster } from './host.ts'
 import { createKernel, type Kernel } from './kernel.ts'
 import { createLog } from './log.ts'
+import { createPeers } from './peers.ts'
 import type { Plugin } from './plugin.ts'
 import { createRoster } from './roster.ts'
 import { readSettings, type Environment, type Settings } from './settings.ts'
@@ -15,6 +19,9 @@ import { createThreads } from './threads/standin.ts'
 
 export type Booted = { readonly kernel: Kernel; readonly roster: Roster; readonly settings: Settings; readonly engine: <T>(port: string) => T; readonly log: Log }
 type Options = { readonly env: Environment; /** Engines that stand in for what the settings name. */ readonly given?: Readonly<Record<string, unknown>>; readonly plugins?: readonly Plugin[]; readonly strict?: boolean; readonly write?: (line: string) => void }
+
+/** How often it is asked what operators chose at other processes, beside being told, in milliseconds. */
+const choicesMs = 15_000
 
 export async function boot({ env, given = {}, plugins, strict = false, write = line => process.stderr.write(line) }: Options): Promise<Booted> {
   const settings = readSettings(env)
@@ -29,11 +36,30 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
     generations.close()
     throw error
   })
-  const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, roster: () => roster })
-  const roster = createRoster({ dataDir: settings.DATA_DIR, pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
-  const stop = () => kernel.stop().finally(generations.close)
+  const storage = engines.engine<StorageEngine>('storage'), choices = createChoices({ dataDir: settings.DATA_DIR, storage })
+  const peers = createPeers({ eventlog: engines.engine<EventlogEngine>('eventlog'), clock, log, alone: storage.exclusive })
+  const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, peers, roster: () => roster })
+  const roster = createRoster({ choices, changed: () => peers.tell('plugins', null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  const following = new AbortController()
+  const stop = () => {
+    following.abort()
+    peers.close()
+    return kernel.stop().finally(generations.close)
+  }
+  const followOthers = () => {
+    const reconcile = () => void roster.reconcile().then(({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }), (error: unknown) => log('error', 'plugins.reconciled', { error }))
+    peers.hear('plugins', reconcile)
+    // A hint may be lost.
+    void (async () => {
+      for (;;) {
+        await clock.sleep(choicesMs, following.signal)
+        if (await choices.refresh().catch(() => false)) reconcile()
+      }
+    })().catch(() => undefined)
+  }
   try {
     await roster.begin(plugins)
+    if (choices.shared) followOthers()
   } catch (error) {
     await stop()
     throw error

@@ -2,17 +2,20 @@
 import type { TSchema } from 'typebox'
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import type { Registry } from 'prom-client'
-import { port } from '#ports/token.ts'
+import { port, type Json } from '#ports/token.ts'
 import type { Bounds } from './threads/manifest.ts'
 
 /** An operation that is served. `path` includes its mount; `plugin`: whose it is. */
 export type MountedOperation = { readonly key: OperationKey; readonly path: string; readonly plugin: string; readonly operation: Operation }
 /** How one port or plugin is; `detail`: why it is not well. */
 export type Check = { readonly name: string; readonly ok: boolean; readonly detail?: string }
+export type Role = 'all' | 'api' | 'worker'
 export type Introspection = {
   readonly version: string
   /** Of this start of this process; no other ever has the same. */
   readonly processId: string
+  /** What this process does (ROLE): requests, the work behind them, or both. */
+  readonly role: Role
   /** Every operation that is served now; `path` includes its mount. */
   operations(): readonly MountedOperation[]
   /** SSE event types → the schema of their data. */
@@ -56,6 +59,16 @@ export type Roster = {
 }
 /** For plugins that change which plugins serve. @example plugins/operator/plugin.ts#routes */
 export const Plugins = port<Roster>('plugins')
+
+/** What processes that share a storage tell each other: hints, which may be lost, and on which nothing depends. */
+export type Peering = {
+  /** To every other process; at once, and without waiting for anybody. */
+  tell(topic: string, data: Json): void
+  /** What others tell, from now on; `undo` ends it. */
+  hear(topic: string, act: (data: Json) => void): () => void
+}
+/** The other processes on the same storage; silent where there can be none. @example plugins/runs/plugin.ts */
+export const Peers = port<Peering>('peers')
 
 /** What the kernel knows about itself: operations, events, health, metrics. @example plugins/docs/plugin.ts */
 export const Host = port<Introspection>('host')

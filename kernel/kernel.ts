@@ -8,36 +8,35 @@ import type { RateLimiter } from '#ports/limits.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import type { Token } from '#ports/token.ts'
-import type { RunnableCommand } from './admin.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
-import { Host, Plugins } from './host.ts'
+import { Host, Peers, Plugins, type Peering, type Role } from './host.ts'
 import { createInstance, type Instance } from './instance.ts'
 import { introspect } from './introspect.ts'
 import type { LivingRoster } from './roster.ts'
 import { createMetrics } from './metrics.ts'
 import { affected, planOf, type Plan } from './plan.ts'
-import { Authenticators, type Authenticator, type Plugin, type Scope } from './plugin.ts'
+import { Authenticators, type Authenticator, type Plugin, type RunnableCommand, type Scope } from './plugin.ts'
 import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
 import { emptyTable, methodOf, tabulate, type Table } from './table.ts'
 import { faceOf } from './tenancy.ts'
 
-export type KernelParts = { readonly env: Environment; readonly settings: Settings; readonly engines: Engines; readonly log: Log; readonly strict?: boolean; /** Who changes the set of plugins, for those that may ask for it. */ readonly roster: () => LivingRoster }
+export type KernelParts = { readonly env: Environment; readonly settings: Settings; readonly engines: Engines; readonly log: Log; readonly strict?: boolean; readonly peers: Peering; /** Who changes the set of plugins, for those that may ask for it. */ readonly roster: () => LivingRoster }
 
-export function createKernel({ env, settings, engines, log, roster, strict = false }: KernelParts) {
+export function createKernel({ env, settings, engines, log, peers, roster, strict = false }: KernelParts) {
   const clock = engines.engine<Clock>('clock'), http = engines.engine<HttpServer>('http')
-  const metrics = createMetrics(), jobs = createJobs(engines.engine<Queue>('queue'))
+  const metrics = createMetrics(), jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE)
   let table = emptyTable, generation = 0, serving = false, changing: Promise<unknown> = Promise.resolve()
   /** Generations that were replaced and still have calls inside. */
   const draining = new Set<Promise<unknown>>()
 
-  const host = introspect({ clock, engines, metrics: metrics.registry, table: () => table, serving: () => serving })
+  const host = introspect({ role: settings.ROLE, clock, engines, metrics: metrics.registry, table: () => table, serving: () => serving })
   const dispatcher = createDispatcher({
     authenticators: () => (table.points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
     isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
     limiter: engines.engine<RateLimiter>('limits'), engines, log, strict,
   })
-  const isPort = (token: Token) => token.id === Host.id || token.id === Plugins.id || engines.entries().some(([name]) => token.id === `port:${name}`)
+  const isPort = (token: Token) => token.id === Host.id || token.id === Plugins.id || token.id === Peers.id || engines.entries().some(([name]) => token.id === `port:${name}`)
 
   /** The same list each time, unless something is limited to some organisations. */
   const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
@@ -50,6 +49,7 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
     const given = (token: Token, metrics: Registry): unknown => {
       if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
       if (token.id === Plugins.id) return roster()
+      if (token.id === Peers.id) return peers
       if (token.id === SystemClock.id) return clock
       if (token.kind === 'point') return (scope?: Scope) => itemsFor(token.id, scope)
       if (token.kind === 'port') return faceOf(token.id, engines.engine(token.id.slice('port:'.length)), plugin)
@@ -65,7 +65,7 @@ export function createKernel({ env, settings, engines, log, roster, strict = fal
     table = next
     metrics.swapped()
     // Routes look their endpoint up at each call, so only another set of rows is the server's business.
-    if (!sameRows) http.routes([...next.endpoints].map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) })))
+    if (!sameRows) http.routes([...next.endpoints].filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere).map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) })))
     for (const instance of next.instances.values()) jobs.take(instance)
   }
   const retire = async (instance: Instance) => {
@@ -154,11 +154,11 @@ export type Kernel = ReturnType<typeof createKernel>
 const blame = ({ name, version }: Plugin, what: string) => (error: unknown) => Promise.reject(isFault(error) ? error : new Error(`${name} ${version} ${what}: ${(error as Error).message}`, { cause: error }))
 
 /** The jobs of living instances: defined when one is swapped in, given back when it goes. */
-function createJobs(queue: Queue) {
+function createJobs(queue: Queue, role: Role) {
   const stops = new Map<Instance, (() => Promise<void>)[]>()
   return {
     take(instance: Instance): void {
-      if (stops.has(instance)) return
+      if (role === 'api' || stops.has(instance)) return
       stops.set(instance, Object.entries(instance.plugin.jobs ?? {}).map(([name, { run, options }]) =>
         queue.define(name, ({ data, attempt, signal }) => instance.within({ data, attempt, signal }, run), options)))
     },

@@ -16,7 +16,7 @@ function tune(args: readonly string[]): void {
 // Whoever read has read enough (`| head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1))
 tune(process.argv.slice(2))
-const { run } = await import('./cli.ts')
+const { run } = await import('./cli/run.ts')
 await run(process.argv.slice(2)).catch((error: Error) => {
   process.stderr.write(`${error.message}\n`)
   process.exitCode = 1

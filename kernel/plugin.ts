@@ -43,6 +43,8 @@ export type JobCall = { data: Json; attempt: number; signal: AbortSignal }
 export type JobSpec<D> = { readonly run: (call: D & JobCall) => Promise<void>; readonly options?: JobOptions }
 /** `options`: an object's schema; an option with `x-operand` is a word without its name. What `run` answers is printed, or JSON with --json; `{ ok: false }` makes the exit code 1. */
 export type Command<D> = { readonly summary: string; readonly options: TSchema; /** It acts on a living server, and means nothing without one. */ readonly needsServer?: true; readonly run: (deps: D, options: never) => Promise<unknown> }
+/** A command with its deps in hand. */
+export type RunnableCommand = { readonly summary: string; readonly options: TSchema; readonly run: (options: unknown) => Promise<unknown> }
 /** A command line's options flow from their schema into `run`. */
 export const command = <O extends TSchema, D>(spec: { summary: string; options: O; needsServer?: true; run: (deps: D, options: Static<O>) => Promise<unknown> }): Command<D> => spec as unknown as Command<D>
 

@@ -7,7 +7,8 @@ import type { Listed, Roster } from './host.ts'
 import type { Plugin } from './plugin.ts'
 import type { Bounds } from './threads/manifest.ts'
 import type { Threads } from './threads/standin.ts'
-import { builtInDir, readChoices, sourceAt, sourcesIn, stampOf, writeChoices } from './sources.ts'
+import type { Chosen, Editable } from './choices.ts'
+import { builtInDir, sourceAt, sourcesIn, stampOf } from './sources.ts'
 
 type Version = { readonly plugin: Plugin; readonly source?: Source; /** Of the thread that it runs in. */ readonly isolated?: Bounds }
 type Entry = Version & { readonly stamp: string; /** What served before, to go back to. */ readonly before?: Version }
@@ -15,7 +16,7 @@ const versionOf = ({ plugin, source, isolated }: Entry): Version => ({ plugin, .
 type Entries = ReadonlyMap<string, Entry>
 
 type Parts = {
-  readonly dataDir: string
+  readonly choices: Chosen
   readonly pluginsDir: string | undefined
   readonly generations: Generations
   readonly threads: Threads
@@ -25,12 +26,14 @@ type Parts = {
   /** Refuses what could not be built together. */
   readonly check: (plugins: readonly Plugin[]) => void
   readonly generationOf: (name: string) => number | undefined
+  /** This process has changed something; others want to know. */
+  readonly changed: () => void
 }
 
 const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
 const whyOf = (error: unknown) => (error as Error).message
 
-export function createRoster({ dataDir, pluginsDir, generations, threads, log, become, check, generationOf }: Parts) {
+export function createRoster({ choices, pluginsDir, generations, threads, log, become, check, generationOf, changed }: Parts) {
   let entries: Entries = new Map()
   /** By entry: what could not be had, and whose it was found to be. */
   const failed = new Map<string, string>(), names = new Map<string, string>()
@@ -49,7 +52,7 @@ export function createRoster({ dataDir, pluginsDir, generations, threads, log, b
   }
   /** Where some plugins run in threads, no code is imported into the process before it is known whose it is. */
   const boundsFor = async (source: Source): Promise<Bounds | undefined> => {
-    const { isolated } = readChoices(dataDir)
+    const { isolated } = choices.read()
     return Object.keys(isolated).length > 0 ? isolated[(await threads.describe(source)).name] : undefined
   }
   /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
@@ -70,16 +73,16 @@ export function createRoster({ dataDir, pluginsDir, generations, threads, log, b
   }
   const swap = (next: Entries, sentence: string) => adopt(next).catch((error: unknown) => Promise.reject(refuse(`${sentence} ${whyOf(error)}`, error)))
   const sourcesNow = () => {
-    const { loaded, off } = readChoices(dataDir)
+    const { loaded, off } = choices.read()
     return { off, sources: [...sourcesIn(builtInDir), ...(pluginsDir === undefined ? [] : sourcesIn(pluginsDir)), ...loaded.map(entry => ({ entry }))] }
   }
-  const choose = (change: (choices: { loaded: Set<string>; off: Set<string>; only: Map<string, readonly string[]>; isolated: Map<string, Bounds> }) => void): void => {
-    const { loaded, off, only, isolated } = readChoices(dataDir), choices = { loaded: new Set(loaded), off: new Set(off), only: new Map(Object.entries(only)), isolated: new Map(Object.entries(isolated)) }
-    change(choices)
-    writeChoices(dataDir, { loaded: [...choices.loaded].sort(), off: [...choices.off].sort(), only: Object.fromEntries(choices.only), isolated: Object.fromEntries(choices.isolated) })
+  /** Other processes are told when it is done. */
+  const choose = async (edit: (choices: Editable) => void = () => undefined): Promise<void> => {
+    await choices.edit(edit)
     limit()
+    changed()
   }
-  const limit = () => { limits = new Map(Object.entries(readChoices(dataDir).only).map(([name, organisations]) => [name, new Set(organisations)])) }
+  const limit = () => { limits = new Map(Object.entries(choices.read().only).map(([name, organisations]) => [name, new Set(organisations)])) }
   const isFound = ({ entry }: Source) => sourcesNow().sources.some(one => one.entry === entry)
   const stays = (name: string) => { const { plugin } = serving(name); return `${name} ${plugin.version} (generation ${generationOf(name)}) goes on serving.` }
   const listed = (name: string): Listed => {
@@ -98,11 +101,11 @@ export function createRoster({ dataDir, pluginsDir, generations, threads, log, b
   const roster: Roster = {
     list: () => [
       ...[...entries.keys()].sort().map(listed),
-      ...readChoices(dataDir).off.map((name): Listed => ({ name, version: '', state: 'off', generation: 0, source: '', previous: null, organisations: null, isolated: null, detail: '' })),
+      ...choices.read().off.map((name): Listed => ({ name, version: '', state: 'off', generation: 0, source: '', previous: null, organisations: null, isolated: null, detail: '' })),
       ...[...failed].map(([source, detail]): Listed => ({ name: '', version: '', state: 'failed', generation: 0, source, previous: null, organisations: null, isolated: null, detail })),
     ],
     load: (what, { replace = false, isolated } = {}) => inTurn(async () => {
-      const { off } = readChoices(dataDir), isName = off.includes(what)
+      const { off } = choices.read(), isName = off.includes(what)
       let entry: Entry | undefined
       for (const source of isName ? sourcesNow().sources : [sourceAt(what)]) {
         if ([...entries.values()].some(one => one.source?.entry === source.entry)) continue
@@ -113,7 +116,7 @@ export function createRoster({ dataDir, pluginsDir, generations, threads, log, b
       const { name } = entry.plugin, other = entries.get(name)
       if (other && !replace) throw refuse(`${name} is served from ${other.source?.entry ?? 'elsewhere'}; unload it first.`)
       await swap(new Map([...entries, [name, other ? { ...entry, before: versionOf(other) } : entry]]), other ? stays(name) : `${name} was not loaded.`)
-      choose(({ loaded, off: out, isolated: chosen }) => {
+      await choose(({ loaded, off: out, isolated: chosen }) => {
         out.delete(name)
         if (isolated) chosen.set(name, isolated)
         if (other?.source) loaded.delete(other.source.entry)
@@ -124,6 +127,7 @@ export function createRoster({ dataDir, pluginsDir, generations, threads, log, b
     }),
     reload: name => inTurn(async () => {
       await swap(new Map([...entries, [name, await renewed(name)]]), stays(name))
+      if (choices.shared) await choose()
       return listed(name)
     }),
     rollback: name => inTurn(async () => {
@@ -131,7 +135,7 @@ export function createRoster({ dataDir, pluginsDir, generations, threads, log, b
       if (!before) throw refuse(`${name} ${now.plugin.version} is the first that served; there is nothing to go back to.`)
       await swap(new Map([...entries, [name, { ...before, stamp: before.source?.entry === now.source?.entry ? now.stamp : stampOf(before.source!), before: versionOf(now) }]]), stays(name))
       // Where the two lie in different places, the next start must find the right one.
-      choose(({ loaded, isolated }) => {
+      await choose(({ loaded, isolated }) => {
         if (before.isolated) isolated.set(name, before.isolated)
         else isolated.delete(name)
         if (!before.source || !now.source || before.source.entry === now.source.entry) return
@@ -144,19 +148,19 @@ export function createRoster({ dataDir, pluginsDir, generations, threads, log, b
       const { source } = serving(name), next = new Map(entries)
       next.delete(name)
       await swap(next, stays(name))
-      choose(({ loaded, off }) => {
+      await choose(({ loaded, off }) => {
         if (!source || !loaded.delete(source.entry)) off.add(name)
       })
       return { name }
     }),
     enable: (name, organisations) => inTurn(async () => {
       serving(name)
-      choose(({ only }) => void (organisations === null ? only.delete(name) : only.set(name, organisations)))
+      await choose(({ only }) => void (organisations === null ? only.delete(name) : only.set(name, organisations)))
       return listed(name)
     }),
     isolate: (name, bounds) => inTurn(async () => {
       await swap(new Map([...entries, [name, await renewed(name, bounds)]]), stays(name))
-      choose(({ isolated }) => void (bounds === null ? isolated.delete(name) : isolated.set(name, bounds)))
+      await choose(({ isolated }) => void (bounds === null ? isolated.delete(name) : isolated.set(name, bounds)))
       return listed(name)
     }),
     check: path => inTurn(async () => {
@@ -168,37 +172,42 @@ export function createRoster({ dataDir, pluginsDir, generations, threads, log, b
       }
       return { name: plugin.name, version: plugin.version, replaces: entries.get(plugin.name)?.plugin.version ?? null }
     }),
-    /** Everything that the folders and the operator's choices say now; what cannot be had is told and left as it was. */
+    /** Everything that the folders and the operators' choices say now; what cannot be had is told and left as it was. */
     reconcile: () => inTurn(async () => {
+      await choices.refresh()
       limit()
-      const { sources, off } = sourcesNow(), changes: string[] = []
-      const step = async (what: string, source: string, act: () => Promise<void>) => {
+      const { sources, off } = sourcesNow(), { isolated } = choices.read(), changes: string[] = [], fresh = new Map<string, Entry>()
+      const step = async (what: string, source: string, act: () => Promise<string | undefined>) => {
         try {
-          await act()
-          changes.push(what)
+          const done = await act()
+          if (done !== undefined) changes.push(done)
           failed.delete(source)
         } catch (error) {
           failed.set(source, whyOf(error))
           log('error', 'plugins.reconcile', { what, error: whyOf(error) })
         }
       }
-      for (const [name, { source, stamp }] of entries) {
-        if (!source) continue
-        if (off.includes(name) || !sources.some(({ entry }) => entry === source.entry)) {
-          const next = new Map(entries)
-          next.delete(name)
-          await step(`unload ${name}`, source.entry, () => swap(next, stays(name)))
-        } else if (!existsSync(source.entry) || stampOf(source) !== stamp) await step(`reload ${name}`, source.entry, async () => swap(new Map([...entries, [name, await renewed(name)]]), stays(name)))
-      }
+      const isThere = ({ entry }: Source) => sources.some(one => one.entry === entry)
       for (const source of sources) {
         if ([...entries.values()].some(one => one.source?.entry === source.entry) || off.includes(names.get(source.entry) ?? '')) continue
         await step(`load ${source.entry}`, source.entry, async () => {
-          const entry = await importNow(source), { name } = entry.plugin
-          if (off.includes(name)) return
-          if (entries.has(name)) throw refuse(`${name} is served from ${entries.get(name)!.source?.entry ?? 'elsewhere'}.`)
-          await swap(new Map([...entries, [name, entry]]), `${name} was not loaded.`)
+          const entry = await importNow(source), { name } = entry.plugin, other = entries.get(name)
+          if (off.includes(name)) return undefined
+          if (fresh.has(name) || (other && (!other.source || isThere(other.source)))) throw refuse(`${name} is served from ${(fresh.get(name) ?? other)!.source?.entry ?? 'elsewhere'}.`)
+          fresh.set(name, other ? { ...entry, before: versionOf(other) } : entry)
+          return undefined
         })
       }
+      for (const [name, { source, stamp, isolated: bounds }] of entries) {
+        if (!source || fresh.has(name)) continue
+        if (off.includes(name) || !isThere(source)) {
+          const next = new Map(entries)
+          next.delete(name)
+          await step(`unload ${name}`, source.entry, async () => (await swap(next, stays(name)), `unload ${name}`))
+        } else if (!existsSync(source.entry) || stampOf(source) !== stamp || JSON.stringify(bounds) !== JSON.stringify(isolated[name])) await step(`reload ${name}`, source.entry, async () => (await swap(new Map([...entries, [name, await renewed(name)]]), stays(name)), `reload ${name}`))
+      }
+      // In place of what is not there any more, or beside the others.
+      for (const [name, entry] of fresh) await step(`load ${name}`, entry.source!.entry, async () => (await swap(new Map([...entries, [name, entry]]), entries.has(name) ? stays(name) : `${name} was not loaded.`), `load ${entry.source!.entry}`))
       return { changes }
     }),
   }
@@ -208,9 +217,10 @@ export function createRoster({ dataDir, pluginsDir, generations, threads, log, b
     isEnabled: (plugin: string, orgId: string | undefined): boolean => !limits.has(plugin) || (orgId !== undefined && limits.get(plugin)!.has(orgId)),
     /** The first set: of this program (its plugins must all serve), then what an operator added (a broken one is told, and the rest serves). */
     async begin(given?: readonly Plugin[]): Promise<void> {
+      await choices.refresh()
       limit()
       if (given) return adopt(new Map(given.map(plugin => [plugin.name, { plugin, stamp: '' }])))
-      const { off } = readChoices(dataDir), first: Entry[] = await Promise.all(sourcesIn(builtInDir).map(async source => ({ source, stamp: stampOf(source), plugin: await importOnce(source) })))
+      const { off } = choices.read(), first: Entry[] = await Promise.all(sourcesIn(builtInDir).map(async source => ({ source, stamp: stampOf(source), plugin: await importOnce(source) })))
       await adopt(new Map(first.filter(({ plugin }) => !off.includes(plugin.name)).map(entry => [entry.plugin.name, entry])))
       for (const { plugin, source } of first) names.set(source!.entry, plugin.name)
       await roster.reconcile()

@@ -4,7 +4,6 @@ import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { importOnce, type Source } from './generations.ts'
 import type { Plugin } from './plugin.ts'
-import type { Bounds } from './threads/manifest.ts'
 
 export const builtInDir = fileURLToPath(new URL('../plugins/', import.meta.url))
 export const contractsDir = fileURLToPath(new URL('../contracts/', import.meta.url))
@@ -36,10 +35,6 @@ export function stampOf({ entry }: Source): string {
   return `${files.length} ${Math.max(...files.map(({ parentPath, name }) => statSync(join(parentPath, name), { throwIfNoEntry: false })?.mtimeMs ?? 0))}`
 }
 
-/** What an operator changed beside the folders: plugins from elsewhere, and plugins that shall not serve. */
-export type Choices = { readonly loaded: readonly string[]; readonly off: readonly string[]; /** By plugin: the organisations that it is limited to. */ readonly only: Readonly<Record<string, readonly string[]>>; /** By plugin: what it may take of the thread that it runs in. */ readonly isolated: Readonly<Record<string, Bounds>> }
-const choicesIn = (dataDir: string) => join(dataDir, 'plugins.json')
-
 /** What `writeWhole` wrote there; `shaped` throws when it is something else. */
 export function readWritten<T>(path: string, absent: T, shaped: (value: T) => T): T {
   try {
@@ -53,8 +48,3 @@ export function writeWhole(path: string, value: object): void {
   writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 1)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }
-export const readChoices = (dataDir: string): Choices => readWritten<Choices>(choicesIn(dataDir), { loaded: [], off: [], only: {}, isolated: {} }, ({ loaded, off, only = {}, isolated = {} }) => ({
-  loaded: loaded.map(String), off: off.map(String), only: Object.fromEntries(Object.entries(only).map(([name, list]) => [name, list.map(String)])),
-  isolated: Object.fromEntries(Object.entries(isolated).map(([name, { memory_mb, stall_ms }]) => [name, { memory_mb: Number(memory_mb), stall_ms: Number(stall_ms) }])),
-}))
-export const writeChoices = (dataDir: string, choices: Choices): void => writeWhole(choicesIn(dataDir), choices)

@@ -16,7 +16,7 @@ import { settle } from './steps/settle.ts'
 import { createStopper, type Stopper, type StopReason } from './stopper.ts'
 
 type Active = { readonly run: Run; readonly stopper: Stopper; readonly since: number; /** The storage's epoch before the lease was taken. */ readonly before: number }
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; places: Places }
+export type DriverDeps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; places: Places }
 
 /** How long a body that acts on the world may go on after the hand-over was asked for, in milliseconds. */
 const handoverMs = 3000
@@ -25,7 +25,7 @@ const reasoningPatience = 3
 
 const alreadyEnded = ({ terminal, ending }: State): Ending | undefined => terminal && (ending ?? { terminal, usage: { inputTokens: 0, outputTokens: 0 }, charged: false })
 
-export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, places }: Deps) {
+export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, places }: DriverDeps) {
   const active = new Map<string, Active>()
   let closing = false, idle: (() => void) | undefined
 

@@ -1,25 +1,29 @@
 import { events } from '#contracts/events.ts'
 import { runs as runRows, sessions as sessionRows } from '#contracts/runs.ts'
 import { Type as t } from 'typebox'
-import { command, definePlugin, Host, into, type Introspection } from '#kernel'
+import { command, definePlugin, Host, into, Peers, type Introspection, type Json, type Peering } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
 import { EventLog, type ScopedEventlog } from '#ports/eventlog.ts'
 import { Models } from '#ports/models.ts'
+import { JobQueue, type Queue } from '#ports/queue.ts'
 import { Storage, type ScopedStorage } from '#ports/storage.ts'
 import { builtIn } from './agents.ts'
 import { Artifacts, SessionOwners, Uploads } from '../files/api.ts'
 import { Agents, Tools } from './api.ts'
 import { createAudit, ToolInvocations } from './audit.ts'
+import { createBacklog } from './backlog.ts'
 import { verifyInstallation, verifyReason } from './check.ts'
 import { Runs, Sessions } from './collections.ts'
 import { RunsConfig } from './config.ts'
-import { createDriver } from './drive.ts'
+import { createDriver, type Driver, type DriverDeps } from './drive.ts'
 import { createKeepText, createReadUploads, sessionOwner } from './files.ts'
 import { createHistory } from './history.ts'
 import { createLoop } from './loop.ts'
 import { createPlaces } from './places.ts'
 import { recordsFormat } from './records.ts'
+import { createRemoteDriver, driveJob } from './remote.ts'
 import { createRetention, retentionReason } from './retention.ts'
 import { createRuns } from './runs.ts'
 import { createSessions } from './sessions.ts'
@@ -31,7 +35,7 @@ import { createToolbox } from './toolbox.ts'
 export default definePlugin({
   name: 'runs', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
   contract: { ...runRows, ...sessionRows },
-  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, clock: SystemClock, host: Host, agents: Agents, tools: Tools, uploads: Uploads, artifacts: Artifacts },
+  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, clock: SystemClock, queue: JobQueue, host: Host, peers: Peers, agents: Agents, tools: Tools, uploads: Uploads, artifacts: Artifacts },
   config: RunsConfig,
   limits: { runs: { perSecond: 20, burst: 40 } },
   collections: [Runs, Sessions, ToolInvocations],
@@ -40,10 +44,10 @@ export default definePlugin({
   records: { reads: [recordsFormat], of: 'runs', live: async ({ store }) => ({ [recordsFormat]: await store.system(sweepReason).count(Runs, { phase: { in: ['admitting', 'placed'] } }) }) },
   services: {
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
-    places: ({ config }: { config: RunsConfig }) => createPlaces(config),
+    places: (deps: { config: RunsConfig; store: ScopedStorage; clock: Clock; log: Log; host: Introspection }) => (deps.host.role === 'api' ? createBacklog(deps) : createPlaces(deps.config)),
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
     readUploads: createReadUploads, keepText: createKeepText, toolbox: createToolbox, audit: createAudit,
-    admission: createAdmit, loop: createLoop, driver: createDriver, sweep: createSweep, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
+    admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; peers: Peering; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
   },
   routes: {
     'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key']),
@@ -63,6 +67,8 @@ export default definePlugin({
     'GET /sessions/{id}/queue': ({ sessions, caller, params }) => sessions.queue(caller, params.id),
     'POST /sessions/{id}/queue/resume': ({ sessions, caller, params }) => sessions.resumeQueue(caller, params.id),
   },
+  // The run's own lease decides who drives it.
+  jobs: { [driveJob]: { run: ({ driver, data }: { driver: Driver; data: Json }) => driver.startNext(data as { orgId: string }, (data as { id: string }).id), options: { concurrency: 16, attemptsMax: 2 } } },
   commands: {
     verify: command({ summary: 'Checks every run and every ledger: one end each, one charge, no gap. Exit code 1 when anything does not hold.', options: t.Object({}, { additionalProperties: false }), run: verifyInstallation }),
   },

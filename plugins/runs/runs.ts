@@ -1,7 +1,7 @@
 // Starts, follows and stops runs, for one caller at a time.
 import { terminalTypes } from '#contracts/events.ts'
 import type { RunStart, RunStarted } from '#contracts/runs.ts'
-import { fault, type Caller, type Json, type WireEvent, type WireEvents } from '#kernel'
+import { fault, type Caller, type Json, type Peering, type WireEvent, type WireEvents } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { Eventlog, LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
@@ -10,10 +10,11 @@ import type { Driver } from './drive.ts'
 import { shown } from './compact.ts'
 import { readState } from './journal.ts'
 import { checkAnswer } from './questions.ts'
+import { cancelledTopic } from './remote.ts'
 import type { Admit } from './steps/admit.ts'
 import { rest, unpause, withdraw } from './steps/turns.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering }
 const isTerminal = ({ type, hidden }: LoggedEvent) => !hidden && (terminalTypes as readonly string[]).includes(type)
 
 /** What clients may see, ending with the terminal event. `first` was shown already. */
@@ -39,7 +40,7 @@ async function missed(log: Eventlog, stream: string, after: number): Promise<num
   return after < first - 1 ? first : undefined
 }
 
-export function createRuns({ store, eventlog, clock, admission, driver }: Deps) {
+export function createRuns({ store, eventlog, clock, admission, driver, peers }: Deps) {
   const find = async (caller: Caller, runId: string): Promise<Run> => {
     const run = await store.tenant(caller).get(Runs, runId)
     if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
@@ -97,6 +98,7 @@ export function createRuns({ store, eventlog, clock, admission, driver }: Deps) 
       const asked = await own.update(Runs, run.id, { set: { cancelAsked: true, due: 0 } }, { if: { phase: { in: ['admitting', 'placed'] } } })
       if (!asked) return { run_id: run.id, status: (await find(caller, runId)).status, cancelling: false }
       if (driver.isActive(run.id)) driver.stop(run.id, 'cancelled')
+      else if (asked.phase === 'placed' && asked.status === 'running') peers.tell(cancelledTopic, { runId: run.id })
       else if (asked.phase === 'placed' && (asked.status === 'waiting' || ((asked.status === 'queued' || asked.status === 'blocked') && (await withdraw(own, asked))))) await driver.claim(asked)
       return { run_id: run.id, status: asked.status, cancelling: true }
     },

@@ -9,23 +9,27 @@ import { sameRuns, verifiesClean } from './checks.ts'
 import { createClient, pause, type Client, type Follower } from './client.ts'
 import { checkRun, live, modelsUrl, wishOf } from './load.ts'
 
-const runsCount = 200, credits = 10_000
-/** So many are started at once; the others come one after another while things go wrong. */
-const startedAtOnce = 140, everyMs = 20
+const credits = 10_000
+/** So many runs; so many of them are started at once, the others come one after another while things go wrong. */
+type Size = { readonly runs: number; readonly atOnce: number; readonly everyMs: number }
+const usual: Size = { runs: 200, atOnce: 140, everyMs: 20 }
 /** Nobody sees anything for so long: whatever has not ended by then never will. */
 const standstillMs = 25_000
 
 export type Env = Readonly<Record<string, string>>
-export type Round = {
-  readonly env: Env
+/** The runs and their readers, while something befalls them. */
+export type Load = {
   readonly followers: readonly Follower[]
-  server(): Process
-  /** SIGKILL, and another process on the same data, with other settings perhaps. */
-  restart(changed?: Env): Promise<void>
   /** Until so many runs are in mid-stream and have come further than at the last time. Answers how many. */
   midStream(least: number): Promise<number>
   /** Until more runs have just ended: others that began with them are on the last steps of theirs. Answers how many live. */
   ending(more: number): Promise<number>
+}
+export type Round = Load & {
+  readonly env: Env
+  server(): Process
+  /** SIGKILL, and another process on the same data, with other settings perhaps. */
+  restart(changed?: Env): Promise<void>
 }
 
 const opened: { readonly client: Client; readonly dataDir: string }[] = []
@@ -55,44 +59,55 @@ async function standstill(followers: readonly Follower[]): Promise<never> {
   throw new Error(`Nothing comes any more; these never ended: ${followers.filter(({ ended }) => !ended).map(({ key, runId }) => `${key} (${runId})`)}`)
 }
 
-export async function playRound(settings: Env, befalls: (round: Round) => Promise<void>, whose: { readonly others?: boolean } = {}): Promise<void> {
-  const { env, server: first, client } = await open(settings), followers: Follower[] = []
-  let server = first, seenBefore = 0
-  const wishes = Array.from({ length: runsCount }, (_, i) => wishOf(`key-${i}`, i)), wishBy = new Map(wishes.map(wish => [wish.key, wish]))
+type Played = { readonly client: Client; /** Of a living process, for commands. */ readonly env: Env; /** Credits that the account began with. */ readonly credits: number }
+
+/** Runs of every kind with their readers, what befalls them meanwhile, and what must hold of all of them afterwards. */
+export async function playRuns({ client, env, credits: before }: Played, befalls: (load: Load) => Promise<void>, { others = false, runs, atOnce, everyMs }: Partial<Size> & { readonly others?: boolean } = {}): Promise<readonly Follower[]> {
+  const size: Size = { runs: runs ?? usual.runs, atOnce: atOnce ?? usual.atOnce, everyMs: everyMs ?? usual.everyMs }, followers: Follower[] = []
+  let seenBefore = 0, failed = false
+  const wishes = Array.from({ length: size.runs }, (_, i) => wishOf(`key-${i}`, i)), wishBy = new Map(wishes.map(wish => [wish.key, wish]))
   const living = Promise.all(wishes.map(async (wish, i) => {
-    await pause(Math.max(0, i - startedAtOnce) * everyMs)
+    await pause(Math.max(0, i - size.atOnce) * size.everyMs)
     const { follower, over } = await live(client, wish)
     followers.push(follower)
     await over
   }))
-  let failed = false
   living.catch(() => { failed = true })
   const reading = () => followers.filter(({ ended, last }) => !ended && last > 0).length, ended = () => followers.filter(one => one.ended).length
   /** Or until there is nothing more to wait for. */
   const until = async (holds: () => boolean): Promise<number> => {
-    while (!failed && ended() < runsCount && !holds()) await pause(5)
+    while (!failed && ended() < size.runs && !holds()) await pause(5)
     seenBefore = seenBy(followers)
     return reading()
   }
   const befallen = befalls({
-    env, followers,
-    server: () => server,
-    async restart(changed = {}) {
-      await server.kill('SIGKILL')
-      server = await startProcess({ ...env, ...changed })
-    },
+    followers,
     midStream: least => until(() => reading() >= least && seenBy(followers) >= seenBefore + least),
     ending(more) {
-      const before = ended()
-      return until(() => ended() >= before + more)
+      const sofar = ended()
+      return until(() => ended() >= sofar + more)
     },
   })
   await Promise.race([Promise.all([befallen, living]), standstill(followers)])
 
   const costs = await Promise.all(followers.map(follower => checkRun(client, follower, wishBy.get(follower.key)!)))
-  assert.is(new Set(followers.map(({ runId }) => runId)).size, runsCount, 'no two keys mean one run')
+  assert.is(new Set(followers.map(({ runId }) => runId)).size, size.runs, 'no two keys mean one run')
   assert.equal([...new Set(costs)], [1], 'each costs its one credit')
-  assert.equal(await client.balance(), { balance: credits - runsCount, held: 0, available: credits - runsCount }, 'each was charged once, and nothing is held')
+  assert.equal(await client.balance(), { balance: before - size.runs, held: 0, available: before - size.runs }, 'each was charged once, and nothing is held')
   await sameRuns(client, followers, key => wishBy.get(key)!.request)
-  await verifiesClean(env, runsCount, whose)
+  await verifiesClean(env, size.runs, { others })
+  return followers
+}
+
+export async function playRound(settings: Env, befalls: (round: Round) => Promise<void>, whose: { readonly others?: boolean } = {}): Promise<void> {
+  const { env, server: first, client } = await open(settings)
+  let server = first
+  await playRuns({ client, env, credits }, load => befalls({
+    ...load, env,
+    server: () => server,
+    async restart(changed = {}) {
+      await server.kill('SIGKILL')
+      server = await startProcess({ ...env, ...changed })
+    },
+  }), whose)
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'
-import { backupCommand } from '../../kernel/backup.ts'
+import { backupCommand } from '../../plugins/operator/backup.ts'
 import { readSettings } from '../../kernel/settings.ts'
 import { commandLine, endProcesses, runMain, startProcess } from '../kit/process.ts'
 

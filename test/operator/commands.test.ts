@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { socketPath } from '../../kernel/admin.ts'
+import { socketPath } from '../../kernel/cli/admin.ts'
 import { commandLine, endProcesses, runMain, signUp, startProcess } from '../kit/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-commands-'))

@@ -1,7 +1,7 @@
 // Admission, in an order in which each crash point is safe: the claim is the run, then the hold, then the place in the session.
 import { createHash } from 'node:crypto'
 import type { RunStart } from '#contracts/runs.ts'
-import { fault, hasCode, isFault, type Caller } from '#kernel'
+import { fault, hasCode, isFault, type Caller, type Introspection } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ModelProvider } from '#ports/models.ts'
@@ -24,6 +24,7 @@ type Deps = {
   billing: Ledger
   clock: Clock
   owner: string
+  host: Introspection
   config: RunsConfig
   models: ModelProvider
   agents: (scope: { readonly orgId: string }) => readonly Agent[]
@@ -48,7 +49,7 @@ const isTimeZone = (name: string) => {
   }
 }
 
-export function createAdmit({ store, billing, clock, owner, config, models, agents, readUploads, places }: Deps) {
+export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readUploads, places }: Deps) {
   /** Everything that can be refused without writing. */
   const prepare = async (caller: Caller, request: RunStart, own: Store): Promise<Run> => {
     requireKnown(request)
@@ -113,7 +114,8 @@ export function createAdmit({ store, billing, clock, owner, config, models, agen
       }
       throw error
     }
-    const starts = placed.status === 'running'
+    // With the lease in hand, where this process drives runs.
+    const starts = placed.status === 'running' && host.role !== 'api'
     const updated = await own.update(Runs, run.id, {
       set: { phase: 'placed', status: placed.status, placedAs: placed.status, queueSeq: placed.queueSeq, ...(starts ? { owner, epoch: 1, beat: 1 } : {}) },
     }, { if: { phase: 'admitting' } })

@@ -4,20 +4,25 @@ import { parseArgs } from 'node:util'
 import { Type as t, type TSchema } from 'typebox'
 import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
 import { fault } from '#contracts/faults.ts'
-import { backupCommand, backupOptions, restore, restoreOptions } from './backup.ts'
-import { addedIn, addedPath, foldersOf, loadAdapter, ports, schemesOf } from './adapters.ts'
-import { boot, type Booted } from './boot.ts'
-import { helpOf, readSettings } from './settings.ts'
-import { createGenerations, importOnce } from './generations.ts'
-import type { Plugin } from './plugin.ts'
-import { loadPlugins, readChoices, writeWhole } from './sources.ts'
-import { watchPlugins } from './watch.ts'
+import { addedIn, addedPath, foldersOf, loadAdapter, ports, schemesOf } from '../adapters.ts'
+import { boot, type Booted } from '../boot.ts'
+import { helpOf, readSettings } from '../settings.ts'
+import { createGenerations, importOnce } from '../generations.ts'
+import type { Plugin, RunnableCommand } from '../plugin.ts'
+import { readChoices } from '../choices.ts'
+import { loadPlugins, writeWhole } from '../sources.ts'
+import { watchPlugins } from '../watch.ts'
 
 const print = (text: string) => process.stdout.write(`${text}\n`)
 type Offered = { readonly name: string; readonly summary: string; readonly options: TSchema; readonly needsServer?: true | undefined }
 const offeredOf = (commands: Commands) => [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
 
-function commandsOf({ kernel, settings, engine }: Booted): Commands {
+/** Found by path, for neither the kits nor what an operator does with files are the kernel's. */
+const found = <T>(path: string) => import(new URL(`../../${path}${import.meta.filename.slice(-3)}`, import.meta.url).href) as Promise<T>
+type Backup = { backupCommand: (settings: object, storage: object) => RunnableCommand; backupOptions: TSchema; restoreOptions: TSchema; restore: (from: string, dataDir: string) => Promise<object> }
+const backup = () => found<Backup>('plugins/operator/backup')
+
+function commandsOf({ kernel, settings, engine }: Booted, { backupCommand }: Backup): Commands {
   const commands = new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'))] as const]), offered = offeredOf(commands)
   // What the command line asks a living server first: it may serve plugins that are not part of this program.
   return commands.set('help', { summary: 'Every command with its options.', options: t.Object({}), run: async () => offered })
@@ -26,10 +31,10 @@ function commandsOf({ kernel, settings, engine }: Booted): Commands {
 async function start(): Promise<void> {
   // What fails on the way (a port that is taken, a certificate that is none) undoes what was opened, so that the process ends.
   await using opened = new AsyncDisposableStack()
-  const booted = await boot({ env: process.env })
+  const copying = await backup(), booted = await boot({ env: process.env })
   const { kernel, roster, settings, log } = booted
   opened.defer(kernel.stop)
-  opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted)))
+  opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted, copying)))
   const { port } = await kernel.listen()
   const serving = opened.move()
   let stopping = false
@@ -54,9 +59,8 @@ const propertiesOf = (schema: TSchema) => (schema as { properties?: Properties }
 const operandsOf = (schema: TSchema) => Object.entries(propertiesOf(schema)).filter(([, property]) => property['x-operand']).map(([name]) => name)
 
 type Checked = { readonly check: string; readonly result: string; readonly detail: string }
-/** Commands that run before any adapter is bound. Found by path, for neither the kits nor the installer are the kernel's. */
+/** Commands that run before any adapter is bound. */
 async function adapterCommands(json: boolean): Promise<Commands> {
-  const found = <T>(path: string) => import(new URL(`../${path}${import.meta.filename.slice(-3)}`, import.meta.url).href) as Promise<T>
   const settings = readSettings(process.env), { DATA_DIR: dataDir } = settings, folders = foldersOf(settings)
   // Long work tells how far it is; what failed is told again, together.
   const told = ({ check, result, detail }: Checked) => json || print(`${result.padEnd(11)} ${check}${detail ? `: ${detail}` : ''}`)
@@ -107,27 +111,27 @@ async function allPlugins(dataDir: string): Promise<Plugin[]> {
     generations.close()
   }
 }
-const offeredBy = (plugins: readonly Plugin[]): Offered[] => [...plugins.flatMap(plugin => Object.entries(plugin.commands ?? {})).map(([name, { summary, options, needsServer }]) => ({ name, summary, options, needsServer })), { name: 'backup', summary: 'Copies the embedded installation into an empty folder while it runs.', options: backupOptions }]
+const offeredBy = async (plugins: readonly Plugin[]): Promise<Offered[]> => [...plugins.flatMap(plugin => Object.entries(plugin.commands ?? {})).map(([name, { summary, options, needsServer }]) => ({ name, summary, options, needsServer })), { name: 'backup', summary: 'Copies the embedded installation into an empty folder while it runs.', options: (await backup()).backupOptions }]
 
 /** In the living server of DATA_DIR when there is one, else in a kernel of its own that opens no port. */
 async function command(words: string[], rest: string[]): Promise<void> {
   const { DATA_DIR } = readSettings(process.env), alone = await adapterCommands(rest.includes('--json')), served = await askServer(DATA_DIR, 'help', {})
-  const offered = [...offeredOf(alone), ...(served?.ok ? (served.result as Offered[]) : offeredBy(await allPlugins(DATA_DIR)))]
+  const offered = [...offeredOf(alone), ...(served?.ok ? (served.result as Offered[]) : await offeredBy(await allPlugins(DATA_DIR)))]
   // The longest name that the words begin with; what follows are operands.
-  const found = offered.filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `)).toSorted((a, b) => b.name.length - a.name.length)[0]
-  if (!found) throw new Error(`There is no command "${words.join(' ')}". There are: ${[...offered.map(({ name }) => name), 'restore', 'start'].sort().join(', ')}. --help says more.`)
-  const { options, json } = parseOptions(rest, found.options, words.slice(found.name.split(' ').length))
-  if (alone.has(found.name)) {
+  const asked = offered.filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `)).toSorted((a, b) => b.name.length - a.name.length)[0]
+  if (!asked) throw new Error(`There is no command "${words.join(' ')}". There are: ${[...offered.map(({ name }) => name), 'restore', 'start'].sort().join(', ')}. --help says more.`)
+  const { options, json } = parseOptions(rest, asked.options, words.slice(asked.name.split(' ').length))
+  if (alone.has(asked.name)) {
     // For as long as the process lives: adapters elsewhere import this platform by its name.
     createGenerations('adapters')
-    return report(await runCommand(alone, found.name, options), json)
+    return report(await runCommand(alone, asked.name, options), json)
   }
-  const asked = await askServer(DATA_DIR, found.name, options)
-  if (asked) return report(asked, json)
-  if (found.needsServer) throw new Error(`No server runs on ${DATA_DIR}: ${found.name} acts on a living one.`)
+  const answer = await askServer(DATA_DIR, asked.name, options)
+  if (answer) return report(answer, json)
+  if (asked.needsServer) throw new Error(`No server runs on ${DATA_DIR}: ${asked.name} acts on a living one.`)
   const booted = await boot({ env: process.env })
   try {
-    report(await runCommand(commandsOf(booted), found.name, options), json)
+    report(await runCommand(commandsOf(booted, await backup()), asked.name, options), json)
   } finally {
     await booted.kernel.stop()
   }
@@ -137,7 +141,7 @@ async function help(): Promise<void> {
   const plugins = await allPlugins(readSettings(process.env).DATA_DIR)
   const usage = ({ name, options }: Offered) => [name, ...operandsOf(options).map(operand => `<${operand}>`), ...Object.keys(propertiesOf(options)).filter(option => !operandsOf(options).includes(option)).map(option => `--${option} …`)].join(' ')
   print('node kernel/main.ts <command> [options] [--json]\n\nCommands')
-  for (const [name, about] of [['start', 'Starts the API.'], ...[...offeredBy(plugins), ...offeredOf(await adapterCommands(false))].map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.']] as const) print(`  ${name.padEnd(52)} ${about}`)
+  for (const [name, about] of [['start', 'Starts the API.'], ...[...(await offeredBy(plugins)), ...offeredOf(await adapterCommands(false))].map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.']] as const) print(`  ${name.padEnd(52)} ${about}`)
   print('\nSettings (environment)')
   for (const { name, fallback, about } of helpOf(plugins)) print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
 }
@@ -150,7 +154,7 @@ export async function run(args: string[]): Promise<void> {
       parseArgs({ args: rest, options: {} })
       return start()
     case 'restore': {
-      const { options: { from }, json } = parseOptions(rest, restoreOptions), { DATA_DIR } = readSettings(process.env)
+      const { restore, restoreOptions } = await backup(), { options: { from }, json } = parseOptions(rest, restoreOptions), { DATA_DIR } = readSettings(process.env)
       if (typeof from !== 'string') throw fault('INVALID_FIELD', { field: 'from', why: 'is required' })
       if (await askServer(DATA_DIR, 'restore', {})) throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: 'a server runs on it; stop it first' })
       return report({ ok: true, result: await restore(from, DATA_DIR) }, json)

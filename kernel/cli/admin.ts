@@ -4,11 +4,10 @@ import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import type { TSchema } from 'typebox'
 import { isFault } from '#contracts/faults.ts'
-import { createValidator } from './validate.ts'
+import type { RunnableCommand } from '../plugin.ts'
+import { createValidator } from '../validate.ts'
 
-export type RunnableCommand = { readonly summary: string; readonly options: TSchema; readonly run: (options: unknown) => Promise<unknown> }
 export type Commands = ReadonlyMap<string, RunnableCommand>
 type Answer = { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: string }
 /** Unix socket paths end at 107 bytes (unix(7)). */

@@ -1,12 +1,12 @@
-// A copy of the embedded default while it runs, and its way back. Other adapters are saved by their operators' own tools.
+// A copy of the embedded default while it runs, and its way back; whoever runs them hands in what they need of the kernel. Other adapters are saved by their operators' own tools.
 import { existsSync, readdirSync, chmodSync, mkdirSync } from 'node:fs'
 import { copyFile, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { Type as t } from 'typebox'
-import { fault } from '#contracts/faults.ts'
+import { fault } from '#kernel'
 import type { StorageEngine } from '#ports/storage.ts'
-import type { RunnableCommand } from './admin.ts'
-import type { Settings } from './settings.ts'
+
+type Settings = { readonly DATA_DIR: string; readonly STORAGE_URL: string; readonly EVENTLOG_URL?: string; readonly BLOBS_URL?: string }
 
 const database = 'platform.db'
 /** What is no part of a copy: the live database (it is copied by itself), its locks, and what is half written. */
@@ -27,7 +27,7 @@ function requireEmpty(path: string, field: string): void {
 }
 
 /** A copy of DATA_DIR is whole only when everything lies there, under its usual name. */
-function requireEmbedded({ DATA_DIR, STORAGE_URL, EVENTLOG_URL = STORAGE_URL, BLOBS_URL }: Settings): void {
+function requireEmbedded({ DATA_DIR, STORAGE_URL, EVENTLOG_URL = STORAGE_URL, BLOBS_URL = 'file:' }: Settings): void {
   for (const [setting, value, name] of [['STORAGE_URL', STORAGE_URL, database], ['EVENTLOG_URL', EVENTLOG_URL, database], ['BLOBS_URL', BLOBS_URL, 'blobs']] as const) {
     const { pathname } = new URL(value)
     if (pathname === '' || pathname === '/' || resolve(decodeURIComponent(pathname)) === join(resolve(DATA_DIR), name)) continue
@@ -58,10 +58,10 @@ async function copyTree(from: string, to: string): Promise<void> {
 export const backupOptions = t.Object({ to: t.String({ minLength: 1, description: 'The folder to make.' }) }, { additionalProperties: false })
 
 /** The database first, then the files: blobs are only ever added, so every one that the copy names is there. */
-export const backupCommand = (settings: Settings, storage: StorageEngine): RunnableCommand => ({
+export const backupCommand = (settings: Settings, storage: StorageEngine) => ({
   summary: 'Copies the embedded installation into an empty folder while it runs.',
   options: backupOptions,
-  async run(options) {
+  async run(options: unknown) {
     const to = resolve((options as { to: string }).to), dataDir = resolve(settings.DATA_DIR)
     if (!storage.backup) throw fault('UNAVAILABLE', { what: 'backup', why: 'this storage is saved by its own tools' })
     requireEmbedded(settings)
