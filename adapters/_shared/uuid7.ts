@@ -5,7 +5,7 @@ const TAIL_BYTES = 8
 const COUNTER_MAX = 0xfff
 
 /** An id costs well under a microsecond: random bytes are drawn by the page, and the time's digits are kept for as long as the millisecond lasts. */
-export function uuids({ now, randomBytes }: { now: () => number; randomBytes: (count: number) => Uint8Array }): () => string {
+export function uuids({ now, randomBytes }: { now: () => number; randomBytes: (count: number) => Uint8Array }): (after?: string) => string {
   let pool = Buffer.alloc(0)
   let at = 0
   let time = -1
@@ -18,7 +18,7 @@ export function uuids({ now, randomBytes }: { now: () => number; randomBytes: (c
     const digits = ms.toString(16).padStart(12, '0')
     head = `${digits.slice(0, 8)}-${digits.slice(8)}-7`
   }
-  return () => {
+  const tailNow = (): string => {
     if (at + TAIL_BYTES > pool.length) {
       pool = Buffer.from(randomBytes(POOL_BYTES))
       at = 0
@@ -29,6 +29,13 @@ export function uuids({ now, randomBytes }: { now: () => number; randomBytes: (c
     pool[at] = (pool[at]! & 0x3f) | 0x80
     const tail = pool.toString('hex', at, at + TAIL_BYTES)
     at += TAIL_BYTES
-    return `${head}${counter.toString(16).padStart(3, '0')}-${tail.slice(0, 4)}-${tail.slice(4)}`
+    return `${tail.slice(0, 4)}-${tail.slice(4)}`
+  }
+  return after => {
+    const tail = tailNow(), id = `${head}${counter.toString(16).padStart(3, '0')}-${tail}`
+    if (after === undefined || id > after) return id
+    // The next millisecond of whoever is ahead; this process's own ids do not follow it there.
+    const digits = (Number.parseInt(after.slice(0, 8) + after.slice(9, 13), 16) + 1).toString(16).padStart(12, '0')
+    return `${digits.slice(0, 8)}-${digits.slice(8)}-7${counter.toString(16).padStart(3, '0')}-${tail}`
   }
 }

@@ -2,6 +2,7 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
+import { wholeOption } from '../_shared/options.ts'
 import { uuids } from '../_shared/uuid7.ts'
 
 /** The longest that setTimeout waits; longer pauses are made of several. */
@@ -31,13 +32,18 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-export const systemClock = (): Clock => ({
-  now: () => Date.now(),
+/** `aheadMs`: by how much the time of day is wrong, for whoever wants to see what a wrong clock does. */
+export const systemClock = (aheadMs = 0): Clock => ({
+  now: () => Date.now() + aheadMs,
   monotonic: () => performance.now(),
   sleep,
-  id: uuids({ now: () => Date.now(), randomBytes }),
+  id: uuids({ now: () => Date.now() + aheadMs, randomBytes }),
   randomBytes: (count) => randomBytes(count),
   random: () => randomInt(RANDOM_STEPS) / RANDOM_STEPS,
 })
 
-export default defineAdapter<Clock>({ port: 'clock', scheme: 'system', open: async () => systemClock() })
+export default defineAdapter<Clock>({
+  port: 'clock', scheme: 'system',
+  options: { ahead_ms: 'For tests: by how much the time of day is wrong; default 0.' },
+  open: async ({ url }) => systemClock(wholeOption(url, 'ahead_ms', 0, { min: -86_400_000 })),
+})

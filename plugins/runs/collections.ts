@@ -67,6 +67,8 @@ export type Session = {
   readonly userId: string
   readonly title: string
   readonly appName: string
+  /** The greatest id of its runs: the next one's is greater, whatever the clocks of the processes say. */
+  readonly latest: string
   /** The run in progress; absent when there is none. */
   readonly active?: string
   readonly queue: readonly string[]

@@ -59,7 +59,7 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
     // A lease that was lost to a full disk is nobody's, and its number the next driver's.
     if (store.epoch() !== before) throw fault('STORAGE_FULL')
     const journal = createJournal(events, stream, state)
-    if (!state.terminal) journal.write(took(run.epoch))
+    if (!state.terminal) journal.write(took(run.epoch, owner))
     await goOn(entry, journal)
   }
 
@@ -106,7 +106,8 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
   const startNext = async (scope: { readonly orgId: string }, nextId: string): Promise<void> => {
     if (active.has(nextId)) return
     const next = await store.tenant(scope).get(Runs, nextId)
-    if (next?.phase === 'placed') await claim(next)
+    // Whoever has it drives it, here or elsewhere; what the dead have is the sweep's.
+    if (next?.phase === 'placed' && next.owner === undefined) await claim(next)
   }
 
   return {

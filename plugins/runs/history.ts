@@ -28,7 +28,7 @@ async function runOf(own: Store, sessionId: string, messageId: string): Promise<
 
 export function createHistory({ store, eventlog, clock, sessions }: Deps) {
   /** A closed run in another conversation: its words, without its work and its bill. */
-  const copy = async (run: Run, sessionId: string, opens: boolean, withAnswer: boolean): Promise<void> => {
+  const copy = async (run: Run, sessionId: string, opens: boolean, withAnswer: boolean): Promise<string> => {
     const { idempotencyKey: _, owner: __, due: ___, reply: ____, cancelAsked: _____, ...kept } = run, answer = withAnswer && !run.answerCut ? (run.answer ?? '') : undefined
     const id = clock.id(), twin: Run = { ...kept, id, sessionId, opensSession: opens, messageId: clock.id(), answerId: clock.id(), credits: 0, ...(answer === undefined ? { answerCut: true } : {}) }
     await eventlog.tenant(run).append(streamOf(id), [
@@ -36,6 +36,7 @@ export function createHistory({ store, eventlog, clock, sessions }: Deps) {
       event('usage', { input_tokens: 0, output_tokens: 0, total_tokens: 0, credits: 0, model: run.model, model_calls: 0 }), event('done', { status: run.status === 'cancelled' ? 'cancelled' : 'done', session_id: sessionId }),
     ])
     await store.tenant(run).insert(Runs, twin)
+    return id
   }
 
   return {
@@ -45,8 +46,9 @@ export function createHistory({ store, eventlog, clock, sessions }: Deps) {
       const at = messageId === undefined ? undefined : await runOf(own, sessionId, messageId)
       const { items } = await own.find(Runs, { where: { sessionId, phase: 'closed', ...(at ? { id: { lte: at.run.id } } : {}) }, orderBy: ['id', 'desc'], limit: copiedMax })
       const id = clock.id(), now = clock.now(), taken = items.reverse()
-      for (const [i, run] of taken.entries()) await copy(run, id, i === 0, !at || run.id !== at.run.id || at.isAnswer)
-      const fork: Session = { id, orgId: caller.orgId, userId: caller.userId, title: title ?? session.title, appName: session.appName, queue: [], queued: 0, paused: false, rev: 0, createdAt: now, updatedAt: now }
+      let latest = id
+      for (const [i, run] of taken.entries()) latest = await copy(run, id, i === 0, !at || run.id !== at.run.id || at.isAnswer)
+      const fork: Session = { id, orgId: caller.orgId, userId: caller.userId, title: title ?? session.title, appName: session.appName, latest, queue: [], queued: 0, paused: false, rev: 0, createdAt: now, updatedAt: now }
       await own.insert(Sessions, fork)
       return sessions.reply(fork)
     },

@@ -17,7 +17,8 @@ export const recordsFormat = 'runs@1'
 const hidden = (type: string, data: object): NewEvent => ({ type, hidden: true, data: data as Json })
 export const event = (type: string, data: Json): NewEvent => ({ type, data })
 
-export const took = (epoch: number) => hidden('took@1', { epoch })
+/** A driver begins; `by`: which process, for whoever looks into the log. */
+export const took = (epoch: number, by?: string) => hidden('took@1', { epoch, ...(by === undefined ? {} : { by }) })
 /** The first record of a run that was taken over into a forked conversation: it was never driven, and costs nothing. */
 export const copied = (from: string) => hidden('copied@1', { from })
 /** A model call begins. Not written for the first one of a run that answers at once. */

@@ -53,6 +53,12 @@ export function clockKit(test: Test, name: string, { open, pass }: { open: () =>
     await assert.rejects(asleep)
     assert.deepEqual(during, before)
   })
+  test(`${name}: an id that is to come after another one does, however far ahead that clock was, and the ids after it do not follow it there`, async () => {
+    const clock = await open(), before = clock.id(), ahead = `${(BigInt(`0x${before.slice(0, 8)}${before.slice(9, 13)}`) + 300_000n).toString(16).padStart(12, '0').replace(/^(.{8})/, '$1-')}-7fff-bfff-ffffffffffff`
+    const later = clock.id(ahead)
+    assert.ok(UUID7.test(later) && later > ahead, `${later} after ${ahead}`)
+    assert.ok(clock.id(before) > before && clock.id() < ahead)
+  })
   test(`${name}: ids are UUIDs of version 7 that never repeat and sort in the order of their making`, async () => {
     const clock = await open()
     const ids = Array.from({ length: IDS }, () => clock.id())

@@ -88,7 +88,7 @@ export async function startEngine(play: Play, { model, env = {}, tools = [], age
         model: key, price, terms: { supports, contextTokens, outputTokensMax, instruction: 'Answer.', onInterrupt: 'continue' }, hold: 1, createdAt: now, ...change,
       }
       await server.engine<Ledger>('billing').hold(run.orgId, { of: run.id, amount: run.hold })
-      await storage.insert(Sessions, { id: run.sessionId, orgId: run.orgId, userId: run.userId, title: 'Left', appName: 'main', active: run.id, queue: [], queued: 0, paused: false, rev: 0, createdAt: now, updatedAt: now })
+      await storage.insert(Sessions, { id: run.sessionId, orgId: run.orgId, userId: run.userId, title: 'Left', appName: 'main', active: run.id, latest: run.id, queue: [], queued: 0, paused: false, rev: 0, createdAt: now, updatedAt: now })
       if (records.length > 0) await eventlog.append(`${run.orgId}/${streamOf(run.id)}`, records)
       await storage.insert(Runs, run)
       return run

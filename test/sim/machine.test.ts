@@ -5,7 +5,7 @@ import { oneFault } from './one-fault.ts'
 import { regressions } from './regressions.ts'
 import { bySeed, told, type Count } from './sweep.ts'
 
-oneFault(test, true)
+oneFault(test, 'machine')
 
 test('seeds that once failed', async () => {
   const count: Count = { schedules: 0, moves: 0 }

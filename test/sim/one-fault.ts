@@ -1,11 +1,11 @@
 // One crash and one stall at every call of every port, over all scripts: whatever happens, each run ends once, as it should, and is paid once.
 import * as assert from 'uvu/assert'
 import type { Test } from '../kit/runner.ts'
-import { singles, told, worlds, type Count, type Failure } from './sweep.ts'
+import type { Kind } from './stage.ts'
+import { kindWords, singles, told, worlds, type Count, type Failure } from './sweep.ts'
 
-/** `loses`: one machine that loses what it had not synced, else two drivers. */
-export function oneFault(test: Test, loses: boolean): void {
-  for (const world of worlds([undefined]).filter(one => one.loses === loses)) test(`${world.script.name}, ${loses ? 'one machine that loses what it had not synced' : 'two drivers'}`, async () => {
+export function oneFault(test: Test, kind: Kind): void {
+  for (const world of worlds([undefined]).filter(one => one.kind === kind)) test(`${world.script.name}, ${kindWords[kind]}`, async () => {
     const count: Count = { schedules: 0, moves: 0 }, failures: Failure[] = []
     for await (const failure of singles(world, count)) failures.push(failure)
     assert.is(failures.slice(0, 3).map(told).join('\n'), '')

@@ -5,7 +5,7 @@ import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import { seeded, type Choose, type Process } from '../kit/sim.ts'
 import { actorOn, type Script } from './scripts.ts'
-import { caller, createStage, sweepMs, type Stage } from './stage.ts'
+import { caller, createStage, sweepMs, type Kind, type Stage } from './stage.ts'
 
 export type Played = { readonly bad: string[]; readonly trace: readonly string[]; readonly steps: number }
 
@@ -51,7 +51,7 @@ async function judge(stage: Stage, script: Script, actor: ReturnType<typeof acto
   return bad
 }
 
-type Playing = { readonly choose: Choose; readonly seed?: number; readonly loses?: boolean }
+type Playing = { readonly choose: Choose; readonly seed?: number; readonly kind?: Kind }
 const optionsOf = ({ behave, supports, credits }: Script) => ({ behave, ...(supports ? { supports } : {}), ...(credits === undefined ? {} : { credits }) })
 
 /** A client asks until the session is gone. Admissions that come back from the dead may hold it for a moment; an earlier try whose answer came too late may have removed it. */
@@ -65,8 +65,8 @@ async function removed(stage: Stage, process: Process, id: string): Promise<stri
   return [`session ${id} stays busy`]
 }
 
-export async function play(script: Script, { choose, seed = 1, loses = false }: Playing): Promise<Played & { readonly stage: Stage }> {
-  const stage = await createStage({ choose, seed, loses, ...optionsOf(script) })
+export async function play(script: Script, { choose, seed = 1, kind = 'drivers' }: Playing): Promise<Played & { readonly stage: Stage }> {
+  const stage = await createStage({ choose, seed, kind, ...optionsOf(script) })
   let bad: string[] = []
   const ended = await stage.act(async process => {
     const actor = actorOn(stage, process)

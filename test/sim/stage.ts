@@ -4,7 +4,7 @@ import { memoryEventlog } from '#adapters/eventlog/memory.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
 import type { Caller } from '#contracts/contract.ts'
 import { hasCode } from '#contracts/faults.ts'
-import { Host } from '#kernel'
+import { Host, Peers, type Peering, type Role } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
@@ -27,6 +27,9 @@ export const leaseMs = 600, sweepMs = 100
 const config = readConfig(runsPlugin, { RUNS_LEASE_MS: String(leaseMs), RUNS_SWEEP_MS: String(sweepMs), RUNS_QUESTION_MS: '36000000', RUNS_STALL_MS: '100000', RUNS_TRIES_MAX: '3', RUNS_TAKES_MAX: '40' })
 /** Every process registers its own, and nobody reads them. */
 const metrics = { registerMetric() {} }
+
+/** No hint arrives: whatever is found is found by the sweep. */
+const silentPeers: Peering = { tell() {}, hear: () => () => undefined }, silentQueue = { enqueue: async () => '' }
 
 export const caller: Caller = { userId: '00000000-0000-7000-8000-0000000000aa', orgId: '00000000-0000-7000-8000-0000000000bb', role: 'owner' }
 export type Services = { readonly runs: RunService; readonly sessions: SessionService; readonly durable: () => Promise<void> }
@@ -69,12 +72,14 @@ export async function createDisk() {
   }
 }
 
-export type StageOptions = { readonly choose: Choose; readonly behave: Behaviour; readonly seed?: number; /** One machine whose unsynced writes are lost when it dies, instead of two whose writes stand. */ readonly loses?: boolean; readonly supports?: Parameters<typeof simModel>[0]['supports']; readonly credits?: number; /** What an earlier world left. */ readonly disk?: Awaited<ReturnType<typeof createDisk>> }
+/** `drivers`: two processes that do everything. `machine`: one, whose unsynced writes are lost when it dies. `roles`: one takes requests, another drives, and no word passes between them. */
+export type Kind = 'drivers' | 'machine' | 'roles'
+export type StageOptions = { readonly choose: Choose; readonly behave: Behaviour; readonly seed?: number; readonly kind?: Kind; readonly supports?: Parameters<typeof simModel>[0]['supports']; readonly credits?: number; /** What an earlier world left. */ readonly disk?: Awaited<ReturnType<typeof createDisk>> }
 export type Stage = Awaited<ReturnType<typeof createStage>>
 
-export async function createStage({ choose, behave, seed = 1, loses = false, supports, credits = 1000, disk: given }: StageOptions) {
-  const world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed }), disk = given ?? (await createDisk())
-  const effects: Effects = { once: [], keyed: [], none: 0 }, living = new Map<Process, Services>(), instances = new Map<Process, Instance>(), logged: string[] = []
+export async function createStage({ choose, behave, seed = 1, kind = 'drivers', supports, credits = 1000, disk: given }: StageOptions) {
+  const loses = kind === 'machine', world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed }), disk = given ?? (await createDisk())
+  const effects: Effects = { once: [], keyed: [], none: 0 }, living = new Map<Process, Services>(), roles = new Map<Process, Role>(), instances = new Map<Process, Instance>(), logged: string[] = []
 
   const face = <T extends object>(process: Process, port: 'storage' | 'eventlog'): T => {
     const live = new Proxy({}, { get: (_, name) => (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], ownKeys: () => Reflect.ownKeys(disk.engines()[port]), getOwnPropertyDescriptor: (_, name) => ({ value: (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], configurable: true, enumerable: true }) })
@@ -83,25 +88,26 @@ export async function createStage({ choose, behave, seed = 1, loses = false, sup
     return { ...(seen as object), exclusive: loses, ping: async () => {}, close: async () => {}, epoch: () => 0, durable: () => world.call(process, `${port}.durable`, () => disk.sync()) } as T
   }
 
-  async function main(process: Process): Promise<void> {
+  const main = (role: Role) => async (process: Process): Promise<void> => {
     const storage = face<StorageEngine>(process, 'storage'), eventlog = face<EventlogEngine>(process, 'eventlog')
     const log = (level: string, event: string, fields?: object) => {
       if (level === 'error') logged.push(`${event} ${String((fields as { error?: Error } | undefined)?.error?.stack ?? '')}`)
     }
     const billing: Ledger = await ledgerOn({ ...storage, define: async () => {} }, process.clock)
     const tools = simTools(world, process, effects)
-    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, [Host.id]: { processId: process.name, metrics, alone: () => Promise.resolve() } }
+    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, 'port:queue': silentQueue, [Peers.id]: silentPeers, [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() } }
     const given = (token: Token) => token.id === Agents.id ? () => builtIn : token.id === Tools.id ? () => tools : token.kind === 'port' ? (token.id in ports ? faceOf(token.id, ports[token.id], runsPlugin) : undefined) : token.kind === 'point' ? () => [] : { removeOfSession: async () => {} }
     const instance = await createInstance({ plugin: runsPlugin, generation: 1, config, rates: {}, log: log as never, clock: process.clock, given })
     instances.set(process, instance)
-    living.set(process, { runs: instance.service('runs') as RunService, sessions: instance.service('sessions') as SessionService, durable: () => storage.durable() })
+    roles.set(process, role)
+    if (role !== 'worker') living.set(process, { runs: instance.service('runs') as RunService, sessions: instance.service('sessions') as SessionService, durable: () => storage.durable() })
   }
-  const boot = () => world.spawn('p', main)
+  const boot = (role: Role = 'all') => world.spawn('p', main(role))
   world.hooks.died = process => {
     living.delete(process)
     instances.delete(process)
     if (stopped || process.steady) return
-    if (!loses) return void boot()
+    if (!loses) return void boot(roles.get(process))
     // What this machine had not synced is gone; then it comes back.
     const kept = choose('survive', disk.unsafe() + 1)
     world.spawn('disk', async () => {
@@ -110,8 +116,8 @@ export async function createStage({ choose, behave, seed = 1, loses = false, sup
     }, true)
   }
   let stopped = false
-  boot()
-  if (!loses) boot()
+  if (loses) boot()
+  else for (const role of kind === 'roles' ? ['api', 'worker'] as const : ['all', 'all'] as const) boot(role)
 
   const { storage } = disk.engines(), bank = world.spawn('bank', async () => {}, true)
   if (!given) {
@@ -184,7 +190,7 @@ export async function createStage({ choose, behave, seed = 1, loses = false, sup
       if (process.alive) {
         instances.delete(process)
         process.alive = false
-        if (!stopped) boot()
+        if (!stopped) boot(roles.get(process))
       }
     },
     runs: async () => (await disk.engines().storage.find(Runs, { limit: 1000 })).items,

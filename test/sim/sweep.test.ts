@@ -5,7 +5,7 @@ import { oneFault } from './one-fault.ts'
 import { coldStart } from './play.ts'
 import { scripts } from './scripts.ts'
 
-oneFault(test, false)
+oneFault(test, 'drivers')
 
 for (const script of scripts) test(`${script.name}: with its terminal record withheld, the log leads to the same one`, async () => {
   assert.equal(await coldStart(script, 1), [])

@@ -1,22 +1,26 @@
 // One fault at every moment of every script, and every pair of them; seeds beyond.
 import { byChance, faultsAt, play } from './play.ts'
 import { scripts, type Script } from './scripts.ts'
+import type { Kind } from './stage.ts'
 
-export type Failure = { readonly script: string; readonly loses: boolean; readonly order: number | undefined; /** moment → kind */ readonly faults: readonly (readonly [number, number])[]; readonly seed?: number; readonly bad: readonly string[]; readonly at: readonly string[] }
+export type Failure = { readonly script: string; readonly kind: Kind; readonly order: number | undefined; /** moment → kind */ readonly faults: readonly (readonly [number, number])[]; readonly seed?: number; readonly bad: readonly string[]; readonly at: readonly string[] }
 export type Count = { schedules: number; moves: number }
 
-type World = { readonly script: Script; readonly loses: boolean; readonly order: number | undefined }
+type World = { readonly script: Script; readonly kind: Kind; readonly order: number | undefined }
 const faulty = (trace: readonly string[]) => trace.filter(line => / (?:CRASH|STALL)$/.test(line))
 
-/** The worlds of these scripts: two drivers that may stall, or one machine that loses what it had not synced. */
-export const worlds = (orders: readonly (number | undefined)[], only?: readonly string[]): World[] =>
-  scripts.filter(({ name }) => !only || only.includes(name)).flatMap(script => [false, true].flatMap(loses => orders.map(order => ({ script, loses, order }))))
+const kinds: readonly Kind[] = ['drivers', 'machine', 'roles']
+export const kindWords: Readonly<Record<Kind, string>> = { drivers: 'two drivers', machine: 'one machine that loses what it had not synced', roles: 'an api process and a worker' }
 
-async function run({ script, loses, order }: World, faults: readonly (readonly [number, number])[], count: Count): Promise<{ failure: Failure | undefined; moments: number }> {
-  const { bad, trace, steps } = await play(script, { choose: faultsAt(new Map(faults), order), loses })
+/** The worlds of these scripts. */
+export const worlds = (orders: readonly (number | undefined)[], only?: readonly string[]): World[] =>
+  scripts.filter(({ name }) => !only || only.includes(name)).flatMap(script => kinds.flatMap(kind => orders.map(order => ({ script, kind, order }))))
+
+async function run({ script, kind, order }: World, faults: readonly (readonly [number, number])[], count: Count): Promise<{ failure: Failure | undefined; moments: number }> {
+  const { bad, trace, steps } = await play(script, { choose: faultsAt(new Map(faults), order), kind })
   count.schedules++
   count.moves += steps
-  return { moments: trace.length, failure: bad.length === 0 ? undefined : { script: script.name, loses, order, faults, bad, at: faulty(trace) } }
+  return { moments: trace.length, failure: bad.length === 0 ? undefined : { script: script.name, kind, order, faults, bad, at: faulty(trace) } }
 }
 
 /** A crash and a stall at each moment of the calm world. */
@@ -44,12 +48,12 @@ export async function* pairs(world: World, count: Count, { most, from }: { most:
 
 /** Everything by chance, a new world for each seed. */
 export async function bySeed(seed: number, count: Count): Promise<Failure | undefined> {
-  const script = scripts[seed % scripts.length]!, loses = Math.floor(seed / scripts.length) % 2 === 1
-  const { bad, trace, steps } = await play(script, { choose: byChance(seed), seed, loses })
+  const script = scripts[seed % scripts.length]!, kind = kinds[Math.floor(seed / scripts.length) % 2]!
+  const { bad, trace, steps } = await play(script, { choose: byChance(seed), seed, kind })
   count.schedules++
   count.moves += steps
-  return bad.length === 0 ? undefined : { script: script.name, loses, order: undefined, faults: [], seed, bad, at: faulty(trace) }
+  return bad.length === 0 ? undefined : { script: script.name, kind, order: undefined, faults: [], seed, bad, at: faulty(trace) }
 }
 
-export const told = ({ script, loses, order, faults, seed, bad, at }: Failure): string =>
-  [`${script}${loses ? ', one machine that loses unsynced writes' : ', two drivers'}, ${seed === undefined ? `order ${order ?? 'calm'}, faults ${JSON.stringify(faults)}` : `seed ${seed}`}`, ...at.map(line => `  at ${line.slice(0, 200)}`), ...bad.map(line => `  ${line.slice(0, 300)}`)].join('\n')
+export const told = ({ script, kind, order, faults, seed, bad, at }: Failure): string =>
+  [`${script}, ${kindWords[kind]}, ${seed === undefined ? `order ${order ?? 'calm'}, faults ${JSON.stringify(faults)}` : `seed ${seed}`}`, ...at.map(line => `  at ${line.slice(0, 200)}`), ...bad.map(line => `  ${line.slice(0, 300)}`)].join('\n')

@@ -57,11 +57,14 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     if (!model) throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
     const agent = agents(caller).find(({ key }) => key === request.app_name)
     if (!agent) throw fault('INVALID_FIELD', { field: 'app_name', why: 'there is no such agent' })
+    let latest: string | undefined
     if (request.session_id) {
       const session = await own.get(Sessions, request.session_id)
       if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
+      latest = session.latest
     }
-    const id = clock.id(), createdAt = clock.now()
+    // A conversation is in the order of its runs' ids.
+    const id = clock.id(latest), createdAt = clock.now()
     const { supports, contextTokens, outputTokensMax } = model, { instruction, tools, onInterrupt = 'continue' } = agent
     const terms: Terms = { supports, contextTokens, outputTokensMax, instruction, onInterrupt, ...(tools ? { tools } : {}) }
     const draft = { id, orgId: caller.orgId, userId: caller.userId, sessionId: request.session_id ?? clock.id(), opensSession: !request.session_id, request, createdAt, terms }

@@ -25,7 +25,7 @@ export async function place(own: Store, run: Run, { queueMax, now }: { queueMax:
   if (run.opensSession) {
     try {
       const { sessionId: id, orgId, userId } = run
-      await own.insert(Sessions, { id, orgId, userId, title: titleOf(run.request.message), appName: run.request.app_name, active: run.id, queue: [], queued: 0, paused: false, rev: 0, createdAt: now, updatedAt: now })
+      await own.insert(Sessions, { id, orgId, userId, title: titleOf(run.request.message), appName: run.request.app_name, latest: run.id, active: run.id, queue: [], queued: 0, paused: false, rev: 0, createdAt: now, updatedAt: now })
       return { status: 'running', queueSeq: 0 }
     } catch (error) {
       if (!hasCode(error, 'DUPLICATE')) throw error
@@ -36,14 +36,15 @@ export async function place(own: Store, run: Run, { queueMax, now }: { queueMax:
     if (!session || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
     const stands = standing(session, run.id)
     if (stands) return stands
+    const latest = session.latest > run.id ? session.latest : run.id
     if (session.active === undefined && !session.paused && session.queued === 0) {
-      const taken = await own.update(Sessions, session.id, { set: { active: run.id, updatedAt: now }, inc: { rev: 1 } }, { if: { active: { exists: false }, paused: false, queued: 0, deleting: { exists: false } } })
+      const taken = await own.update(Sessions, session.id, { set: { active: run.id, latest, updatedAt: now }, inc: { rev: 1 } }, { if: { active: { exists: false }, paused: false, queued: 0, deleting: { exists: false } } })
       if (taken) return { status: 'running', queueSeq: 0 }
     } else {
       if (session.queued >= queueMax) throw fault('QUEUE_FULL', { max: queueMax })
       // Somebody must be there to take from the queue, or a pause that will end. And it is this very queue: a second admission of the same run may have joined it meanwhile.
       const holds = session.paused ? { paused: true } : { paused: false, active: { exists: true } }
-      const joined = await own.update(Sessions, session.id, { push: { queue: run.id }, inc: { queued: 1, rev: 1 }, set: { updatedAt: now } }, { if: { ...holds, rev: session.rev, deleting: { exists: false } } })
+      const joined = await own.update(Sessions, session.id, { push: { queue: run.id }, inc: { queued: 1, rev: 1 }, set: { latest, updatedAt: now } }, { if: { ...holds, rev: session.rev, deleting: { exists: false } } })
       if (joined) return { status: joined.paused ? 'blocked' : 'queued', queueSeq: joined.queued }
     }
   }
