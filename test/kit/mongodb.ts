@@ -4,8 +4,8 @@ import { connect } from '#adapters/_shared/mongodb/database.ts'
 
 export const mongoUrl = process.env['MONGODB_URL']
 
-export function freshDatabase() {
-  const url = new URL(mongoUrl!)
+export function freshDatabase(server = mongoUrl!) {
+  const url = new URL(server)
   url.pathname = `/kit_${randomUUID().slice(0, 8)}`
   return {
     url, connect: () => connect(url),

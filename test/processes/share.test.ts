@@ -4,16 +4,17 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { seenIn } from '../durability/client.ts'
 import type { Env } from '../durability/round.ts'
-import { freshDatabase, mongoUrl } from '../kit/mongodb.ts'
 import { commandLine } from '../kit/process.ts'
 import { endClusters, startCluster } from './cluster.ts'
 import { openJournals } from './journals.ts'
+import { openStore } from './store.ts'
 
 const runs = Number(process.env['RUNS'] ?? 400), ahead: Env = { CLOCK_URL: 'system:?ahead_ms=300000' }
 
-if (mongoUrl === undefined) test.skip('several processes (MONGODB_URL is not set)', () => undefined)
+const store = await openStore()
+if ('why' in store) test.skip(`several processes (${store.why})`, () => undefined)
 else {
-  const database = freshDatabase(), closing: (() => Promise<void>)[] = []
+  const { database } = store, closing: (() => Promise<void>)[] = []
 
   test(`${runs} runs, each driven by one process at a time and followed from another, in the order of their sessions`, async () => {
     const cluster = await startCluster(database.url.href, ['api', ['api', ahead], 'worker', ['worker', ahead]], { MODELS_URL: 'scripted:?tokens=5&interval_ms=5' }), { client } = cluster
@@ -49,7 +50,7 @@ else {
   test.after(async () => {
     await endClusters()
     for (const close of closing) await close()
-    await database.clean()
+    await store.close()
   })
 }
 test.run()

@@ -8,7 +8,7 @@ import type { Started } from './server.ts'
 
 /** `variable` names a server of the user's own; `tests`: parts of the paths of the tests that need it. */
 const servers: readonly { readonly variable: string; readonly name: string; readonly here: string; readonly tests: readonly string[]; start(): Promise<Started> }[] = [
-  { variable: 'MONGODB_URL', name: 'MongoDB', here: 'MongoDB-compatible server (SecantusDB, not MongoDB)', tests: ['mongodb'], start: startMongo },
+  { variable: 'MONGODB_URL', name: 'MongoDB', here: 'MongoDB-compatible server (SecantusDB, not MongoDB)', tests: ['mongodb', 'test/processes'], start: startMongo },
 ]
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
@@ -25,6 +25,8 @@ for (const { variable, name, here, start } of servers) {
   else {
     say(`${here}: started`)
     env[variable] = server.url
+    // Tests that kill a server start one of their own, where this one is not the user's.
+    env['TEST_SERVERS'] = [env['TEST_SERVERS'], variable].filter(Boolean).join(' ')
     running.defer(server.stop)
   }
 }

@@ -1,5 +1,5 @@
 // What every server for the tests has in common: it is installed once outside the checkout, started on a free port with a folder of its own, waited for, and ended with its data.
-import { spawn } from 'node:child_process'
+import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
@@ -8,8 +8,9 @@ import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../kit/process.ts'
 
-/** `why`: no server can be had here. */
-export type Started = { readonly url: string; stop(): Promise<void> } | { readonly why: string }
+/** `why`: no server can be had here. `kill`: SIGKILL, and nothing more until `again`, which starts it on the same port and data. */
+export type Server = { readonly url: string; readonly port: number; stop(): Promise<void>; kill(): Promise<void>; again(): Promise<void> }
+export type Started = Server | { readonly why: string }
 /** What is to be run, given where it shall listen on 127.0.0.1 and keep its data. */
 export type Command = { readonly command: string; readonly args: readonly string[]; readonly env?: NodeJS.ProcessEnv }
 export type Program = (place: { readonly port: number; readonly dataDir: string }) => Command
@@ -45,24 +46,39 @@ export const accepts: Ready = port => new Promise(done => {
 /** Starts the program and resolves when it is ready; `url` is made of its port. */
 export async function started(name: string, program: Program, { url, ready = accepts }: { url: (port: number) => string; ready?: Ready }): Promise<Started> {
   const dataDir = mkdtempSync(join(tmpdir(), `agent-platform-${name}-`)), port = await freePort(), { command, args, env } = program({ port, dataDir })
-  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...env } })
-  let said = ''
-  child.stderr.on('data', (part: Buffer) => { said = (said + part.toString()).slice(-2000) })
-  child.once('error', error => { said = error.message })
-  const alive = () => child.pid !== undefined && child.exitCode === null && child.signalCode === null
+  let child: ChildProcess | undefined, said = ''
+  const alive = () => child?.pid !== undefined && child.exitCode === null && child.signalCode === null
+  const end = async (signal: NodeJS.Signals) => {
+    if (!alive()) return
+    const ended = once(child!, 'exit')
+    child!.kill(signal)
+    await ended
+  }
   const stop = async () => {
-    if (alive()) {
-      const ended = once(child, 'exit')
-      child.kill('SIGTERM')
-      await ended
-    }
+    await end('SIGTERM')
     rmSync(dataDir, { recursive: true, force: true })
   }
-  const deadline = Date.now() + startMsMax
-  while (alive() && Date.now() < deadline) {
-    if (await ready(port)) return { url: url(port), stop }
-    await new Promise(resolve => setTimeout(resolve, 100))
+  /** False when it ended, or was not ready in time. */
+  const begin = async (): Promise<boolean> => {
+    child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, ...env } })
+    child.stderr!.on('data', (part: Buffer) => { said = (said + part.toString()).slice(-2000) })
+    child.once('error', error => { said = error.message })
+    for (const deadline = Date.now() + startMsMax; alive() && Date.now() < deadline;) {
+      if (await ready(port)) return true
+      await new Promise(resolve => setTimeout(resolve, 100))
+    }
+    return false
   }
-  await stop()
-  return { why: `it did not start: ${said.trim().split('\n').at(-1)}` }
+  const why = () => `it did not start: ${said.trim().split('\n').at(-1)}`
+  if (!(await begin())) {
+    await stop()
+    return { why: why() }
+  }
+  return {
+    url: url(port), port, stop,
+    kill: () => end('SIGKILL'),
+    async again() {
+      if (!(await begin())) throw new Error(why())
+    },
+  }
 }
