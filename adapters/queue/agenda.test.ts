@@ -128,6 +128,19 @@ else {
     assert.is(await queue.state(id), 'running')
   })
 
+  on('a job is cancelled however soon after it was seen to run, and a cancelled one never begins', async ({ open, jobs }) => {
+    const queue = await open()
+    queue.define('a', ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('stopped')))), { concurrency: 10 })
+    const states = await Promise.all(Array.from({ length: 30 }, async (_, n) => {
+      const id = await queue.enqueue('a', n)
+      while ((await queue.state(id)) === 'waiting') await real(1)
+      await queue.cancel(id)
+      await ends(queue, id, 'cancelled')
+      return queue.state(id)
+    }))
+    assert.equal([new Set(states), await jobs.countDocuments({ state: 'running' })], [new Set(['cancelled']), 0])
+  })
+
   on('two processes share forty jobs, and each runs once', async ({ open, worker }) => {
     const [queue, ...workers] = [await open(), await worker(), await worker()]
     const ids = await Promise.all(Array.from({ length: 40 }, (_, n) => queue.enqueue('a', { n })))

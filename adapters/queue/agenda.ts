@@ -19,7 +19,7 @@ type World = { readonly rows: Rows; readonly engine: Engine; readonly clock: Clo
 type Taker = { readonly running: ReadonlyMap<string, AbortController>; stop(): Promise<void> }
 
 /** A worker whose end can be waited for. */
-function counted({ add, remove }: Engine, parts: Pick<Worker, 'name' | 'concurrency' | 'leaseMs' | 'run'>) {
+function counted({ add, remove }: Engine, parts: Pick<Worker, 'name' | 'concurrency' | 'leaseMs' | 'prepare'>) {
   const ended = Promise.withResolvers<void>()
   const worker: Worker = { ...parts, taking: true, busy: 0, idle: () => void (worker.taking || ended.resolve()) }
   add(worker)
@@ -34,16 +34,25 @@ function createTaker({ rows, engine, clock, log }: World, name: string, handler:
   const running = new Map<string, AbortController>()
   const stop = counted(engine, {
     name, concurrency: options.concurrency, leaseMs: options.leaseMs,
-    async run(row, mark) {
-      const id = row._id.toHexString(), lease = rows.leaseOf(row, mark)
-      // Its workers died with it time after time.
-      if (row.attempt > options.attemptsMax) return lease.finish('failed', row.failReason ?? 'the lease ran out')
+    prepare(id) {
       const abort = new AbortController()
       running.set(id, abort)
-      await runLeased({ clock, log, lease, handler, options, abort }, { id, name, data: JSON.parse(row.data), attempt: row.attempt }).finally(() => {
-        // A job whose lease was lost may run here a second time by now.
-        if (running.get(id) === abort) running.delete(id)
-      })
+      // A job whose lease was lost may run here a second time by now.
+      const drop = () => void (running.get(id) === abort && running.delete(id))
+      return {
+        drop,
+        async run(row, mark) {
+          const lease = rows.leaseOf(row, mark)
+          try {
+            if (abort.signal.aborted) return await (abort.signal.reason === 'cancelled' ? lease.finish('cancelled') : lease.putBack('the worker closed'))
+            // Its workers died with it time after time.
+            if (row.attempt > options.attemptsMax) return await lease.finish('failed', row.failReason ?? 'the lease ran out')
+            await runLeased({ clock, log, lease, handler, options, abort }, { id, name, data: JSON.parse(row.data), attempt: row.attempt })
+          } finally {
+            drop()
+          }
+        },
+      }
     },
   })
   return { running, stop }
@@ -52,13 +61,13 @@ function createTaker({ rows, engine, clock, log }: World, name: string, handler:
 /** The job is put in before the schedule moves on: after a crash between the two its id is taken already. */
 const createFiring = ({ rows, engine, clock, log }: World) => counted(engine, {
   name: scheduleName, concurrency: firedAtOnce, leaseMs: fireMsMax,
-  async run(row, mark) {
+  prepare: () => ({ drop: () => {}, async run(row, mark) {
     const { key, name, data, cron, timezone } = JSON.parse(row.data) as Timetable, due = row.nextRunAt!.getTime()
     await rows.add({ id: firedId(key, due), name, data, due: clock.now() })
     engine.wake(name)
     await rows.moveOn(row, mark, nextTime(cron, timezone, clock.now()))
     log('debug', 'queue.fired', { schedule: key, name })
-  },
+  } }),
 })
 
 export async function agendaQueue({ connection, clock, log }: { connection: Connection; clock: Clock; log: Log }): Promise<Queue> {

@@ -18,10 +18,12 @@ const closing = 'the worker closed'
 /** To Agenda a claim is never too old and always due; otherwise it would drop it without giving it back. */
 const always = new Date(0), never = new Date(8.64e15)
 
-/** `run` ends the claim in any case, and rejects with what could not be written. */
-export type Worker = { readonly name: string; readonly concurrency: number; readonly leaseMs: number; taking: boolean; busy: number; run(row: Row, mark: string): Promise<void>; idle(): void }
+/** `run` ends the claim in any case, and rejects with what could not be written; `drop` is called where it will not be run. */
+export type Prepared = { run(row: Row, mark: string): Promise<void>; drop(): void }
+/** `prepare` is called before anybody can see that the job runs: from then on it can be cancelled. */
+export type Worker = { readonly name: string; readonly concurrency: number; readonly leaseMs: number; taking: boolean; busy: number; prepare(id: string): Prepared; idle(): void }
 export type Engine = { add(worker: Worker): void; remove(worker: Worker): void; wake(name: string): void; wakeAll(): void; stop(): Promise<void> }
-type Claim = { readonly worker: Worker; readonly mark: string; readonly row: Row }
+type Claim = { readonly worker: Worker; readonly mark: string; readonly row: Row; readonly prepared: Prepared }
 
 /** Calls to look again; of many for one name while one is under way, one follows. */
 function createChannel() {
@@ -62,13 +64,17 @@ export async function startAgenda({ db, rows, clock, log }: { db: Db; rows: Rows
         const job = await repository.getNextJobToRun(name, new Date(now), new Date(now - worker.leaseMs), new Date(now), { lastModifiedBy: mark })
         if (!job) return undefined
         // Begun here and not where it is run: Agenda runs what it claimed together, and a call to the server between would part it.
-        const row = await rows.begin(String(job._id), mark)
+        const id = String(job._id), prepared = worker.prepare(id), row = await rows.begin(id, mark).catch((error: unknown) => {
+          prepared.drop()
+          throw error
+        })
+        if (!row || isStopped) prepared.drop()
         if (!row) continue
         if (isStopped) {
           await rows.leaseOf(row, mark).putBack(closing)
           return undefined
         }
-        claims.set(String(job._id), (held = { worker, mark, row }))
+        claims.set(id, (held = { worker, mark, row, prepared }))
         return { ...job, nextRunAt: always, lockedAt: never }
       }
     } finally {
@@ -84,6 +90,7 @@ export async function startAgenda({ db, rows, clock, log }: { db: Db; rows: Rows
       const held = claims.get(id)
       if (!held) continue
       claims.delete(id)
+      held.prepared.drop()
       await rows.leaseOf(held.row, held.mark).putBack(closing).catch((error: Error) => log('warn', 'queue.release_failed', { job: id, error: error.message }))
       leave(held.worker)
     }
@@ -92,9 +99,9 @@ export async function startAgenda({ db, rows, clock, log }: { db: Db; rows: Rows
     const id = String(attrs._id), held = claims.get(id)
     if (!held) return
     claims.delete(id)
-    const { worker, mark, row } = held
+    const { worker, mark, row, prepared } = held
     try {
-      await worker.run(row, mark)
+      await prepared.run(row, mark)
     } catch (error) {
       log('warn', 'queue.job_unsettled', { job: id, name: worker.name, error: (error as Error).message })
     } finally {
