@@ -20,7 +20,7 @@ const clock = systemClock(), everyMinute = { name: 'a', data: { n: 1 }, cron: '*
 const children = new Set<ChildProcess>()
 /** Patient: what is not told at once is looked for every second. */
 async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  for (let tries = 0; tries < 1000; tries++) {
+  for (let tries = 0; tries < 400; tries++) {
     if (await condition()) return
     await real(20)
   }
