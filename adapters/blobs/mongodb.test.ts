@@ -10,6 +10,7 @@ import { putFromTwo } from '../../test/kit/blobs-two.ts'
 import { heldBuffers } from '../../test/kit/held.ts'
 import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
 import { opening } from '../../test/kit/opening.ts'
+import { proxyTo } from '../../test/kit/proxy.ts'
 import { scopedBlobs } from '../../test/kit/scoped.ts'
 import { connect } from '../_shared/mongodb/database.ts'
 import { systemClock } from '../clock/system.ts'
@@ -87,6 +88,20 @@ else {
     await pieces.deleteOne({ n: 1, 'data': { $exists: true } })
     assert.ok(hasCode(await whole(engine.within(ORG), hash).catch((error: unknown) => error), 'UNAVAILABLE'))
     await close()
+  })
+  on('while the server is away a sentence says so, and the same engine works again when it is back', async (direct, { url, uploads }) => {
+    const proxy = await proxyTo(url.hostname, Number(url.port)), through = new URL(url), { hash } = await direct.within(ORG).put(chunks(Buffer.from('here')))
+    through.port = String(proxy.port)
+    for (const [name, value] of Object.entries({ directConnection: 'true', serverSelectionTimeoutMS: '300' })) through.searchParams.set(name, value)
+    const engine = await adapter.open(opening(through.href, { clock })), blobs = engine.within(ORG)
+    const breaking = blobs.put((async function* () { yield Buffer.alloc(3_000_000); proxy.cut(); yield Buffer.alloc(3_000_000) })())
+    for (const call of [() => breaking, () => blobs.stat(hash), () => whole(blobs, hash), () => blobs.remove(hash), () => engine.ping()]) assert.ok(hasCode(await call().catch((error: unknown) => error), 'UNAVAILABLE'))
+    proxy.mend()
+    assert.equal([String(await whole(blobs, hash)), (await blobs.put(chunks(Buffer.from('other')))).bytes, await blobs.remove(hash)], ['here', 5, true])
+    // What could not be dropped has its note: a sweep will find it.
+    assert.is(await uploads.countDocuments(), 1)
+    await engine.close()
+    await proxy.close()
   })
   on('an upload that was swept meanwhile fails and leaves no file that cannot be read', async (engine, { files, pieces, uploads }) => {
     const putting = engine.within(ORG).put((async function* () {

@@ -9,6 +9,7 @@ import { hasCode } from '#contracts/faults.ts'
 import type { Queue } from '#ports/queue.ts'
 import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
 import { opening } from '../../test/kit/opening.ts'
+import { proxyTo } from '../../test/kit/proxy.ts'
 import { real } from '../../test/kit/queue-common.ts'
 import { queueKit } from '../../test/kit/queue.ts'
 import { manualClock } from '../clock/manual.ts'
@@ -32,7 +33,7 @@ const ends = (queue: Queue, id: string, state: string) => until(async () => (awa
 async function place() {
   const { url, connect, clean } = freshDatabase(), looking = await connect(), opened: Queue[] = [], started: ChildProcess[] = []
   return {
-    jobs: looking.db.collection('agendaJobs'),
+    url, jobs: looking.db.collection('agendaJobs'),
     async open() {
       const queue = await agendaQueue({ connection: await connect(), clock, log: () => undefined })
       opened.push(queue)
@@ -115,15 +116,15 @@ else {
     assert.ok((await jobs.indexes()).some(({ key, expireAfterSeconds }) => key['expiresAt'] === 1 && expireAfterSeconds === 0))
   })
   on('a long job keeps its lease by beating; one whose lease is lost is told, and what it writes counts for nothing', async ({ open, jobs }) => {
-    const [queue, other] = [await open(), await open()], aborted = Promise.withResolvers<void>()
-    let starts = 0
-    for (const one of [queue, other]) one.define('a', ({ signal }) => (starts++, new Promise((done) => signal.addEventListener('abort', () => done(aborted.resolve())))), { leaseMs: 700 })
+    const [queue, other] = [await open(), await open()]
+    let [starts, told] = [0, 0]
+    for (const one of [queue, other]) one.define('a', ({ signal }) => (starts++, new Promise((done) => signal.addEventListener('abort', () => done(void told++)))), { leaseMs: 700 })
     const id = await queue.enqueue('a', null)
     await ends(queue, id, 'running')
     await real(2500)
     assert.is(starts, 1)
     await jobs.updateOne({ name: 'a' }, { $set: { lastModifiedBy: 'somebody else', lockedAt: new Date(Date.now() + 60_000) } })
-    await aborted.promise
+    await until(() => told === 1, 'the loser is told')
     await real(50)
     assert.is(await queue.state(id), 'running')
   })
@@ -174,6 +175,25 @@ else {
     queue.define('a', async ({ attempt }) => void attempts.push(attempt))
     await ends(queue, id, 'done')
     assert.equal(attempts, [1])
+  })
+  on('while the server is away a sentence says so; when it is back, work goes on without another start', async ({ open, url }) => {
+    const proxy = await proxyTo(url.hostname, Number(url.port)), through = new URL(url), seen: unknown[] = [], direct = await open()
+    through.port = String(proxy.port)
+    for (const [name, value] of Object.entries({ directConnection: 'true', serverSelectionTimeoutMS: '300' })) through.searchParams.set(name, value)
+    const queue = await adapter.open(opening(`agenda:${through.href}`, { clock }))
+    queue.define('a', async ({ data }) => void seen.push(data))
+    await ends(direct, await direct.enqueue('a', 1), 'done')
+    proxy.cut()
+    for (const call of [() => queue.enqueue('a', 2), () => queue.ping(), () => queue.state('0'.repeat(24))]) assert.ok(hasCode(await call().catch((error: unknown) => error), 'UNAVAILABLE'))
+    const meanwhile = await direct.enqueue('a', 3)
+    await real(1500)
+    assert.is(await direct.state(meanwhile), 'waiting')
+    proxy.mend()
+    await ends(direct, meanwhile, 'done')
+    await ends(direct, await queue.enqueue('a', 4), 'done')
+    assert.equal(seen, [1, 3, 4])
+    await queue.close()
+    await proxy.close()
   })
   on('a schedule fires once for all processes, once for all times that were missed, and moves on', async ({ open, worker, jobs }) => {
     const [queue, ...workers] = [await open(), await worker(), await worker()]
