@@ -54,7 +54,7 @@ else {
   for (const [name, face] of [['s3', (engine: BlobsEngine) => engine], ['s3, of a tenant', scopedBlobs]] as const)
     blobsKit(test, name, { survives: true, place: async () => { const url = place(); return { open: async () => face(await open(url)), leftovers } } })
   test('s3: two processes put the same contents at once: each is stored once', async () => {
-    const url = place(), [one, other] = await putFromTwo({ scheme: 's3', url, orgId: ORG, bytes: 600_000, times: 8, env: { ...keys, DATA_DIR: home } })
+    const url = place(), [one, other] = await putFromTwo({ url, orgId: ORG, bytes: 600_000, times: 8, env: { ...keys, DATA_DIR: home } })
     assert.equal([one, new Set(one).size, await leftovers()], [other, 8, []])
     const engine = await open(url)
     assert.ok((await whole(engine.within(ORG), one![3]!)).equals(Buffer.alloc(600_000, 4)))
