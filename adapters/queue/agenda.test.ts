@@ -118,10 +118,11 @@ else {
   on('a long job keeps its lease by beating; one whose lease is lost is told, and what it writes counts for nothing', async ({ open, jobs }) => {
     const [queue, other] = [await open(), await open()]
     let [starts, told] = [0, 0]
-    for (const one of [queue, other]) one.define('a', ({ signal }) => (starts++, new Promise((done) => signal.addEventListener('abort', () => done(void told++)))), { leaseMs: 700 })
+    for (const one of [queue, other]) one.define('a', ({ signal }) => (starts++, new Promise((done) => signal.addEventListener('abort', () => done(void told++)))), { leaseMs: 2400 })
     const id = await queue.enqueue('a', null)
     await ends(queue, id, 'running')
-    await real(2500)
+    // Two leases, and some beats.
+    await real(5500)
     assert.is(starts, 1)
     await jobs.updateOne({ name: 'a' }, { $set: { lastModifiedBy: 'somebody else', lockedAt: new Date(Date.now() + 60_000) } })
     await until(() => told === 1, 'the loser is told')
