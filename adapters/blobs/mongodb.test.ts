@@ -94,14 +94,15 @@ else {
     through.port = String(proxy.port)
     for (const [name, value] of Object.entries({ directConnection: 'true', serverSelectionTimeoutMS: '300' })) through.searchParams.set(name, value)
     const engine = await adapter.open(opening(through.href, { clock })), blobs = engine.within(ORG)
+    await using ending = new AsyncDisposableStack()
+    ending.defer(async () => void (await proxy.close()))
+    ending.defer(() => engine.close())
     const breaking = blobs.put((async function* () { yield Buffer.alloc(3_000_000); proxy.cut(); yield Buffer.alloc(3_000_000) })())
     for (const call of [() => breaking, () => blobs.stat(hash), () => whole(blobs, hash), () => blobs.remove(hash), () => engine.ping()]) assert.ok(hasCode(await call().catch((error: unknown) => error), 'UNAVAILABLE'))
     proxy.mend()
     assert.equal([String(await whole(blobs, hash)), (await blobs.put(chunks(Buffer.from('other')))).bytes, await blobs.remove(hash)], ['here', 5, true])
     // What could not be dropped has its note: a sweep will find it.
     assert.is(await uploads.countDocuments(), 1)
-    await engine.close()
-    await proxy.close()
   })
   on('an upload that was swept meanwhile fails and leaves no file that cannot be read', async (engine, { files, pieces, uploads }) => {
     const putting = engine.within(ORG).put((async function* () {

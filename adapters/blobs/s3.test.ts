@@ -35,6 +35,8 @@ async function* pattern(bytes: number): AsyncGenerator<Uint8Array> {
   const part = Buffer.alloc(65_536, 'abc')
   for (let at = 0; at < bytes; at += part.length) yield part.subarray(0, Math.min(part.length, bytes - at))
 }
+/** What a failed test left open would keep the file from ending. */
+const servers: Server[] = []
 /** A store that answers as it is told; what it was asked is kept. */
 async function storeThat(answer: (request: IncomingMessage, response: ServerResponse, body: Buffer) => void, port = 0): Promise<{ url: string; port: number; asked: string[]; server: Server }> {
   const asked: string[] = [], server = createServer(async (request, response) => {
@@ -43,6 +45,7 @@ async function storeThat(answer: (request: IncomingMessage, response: ServerResp
     if (request.method === 'HEAD' && request.url!.split('?')[0]!.replace(/\/$/, '') === '/bucket') response.end()
     else answer(request, response, body)
   }).listen(port, '127.0.0.1')
+  servers.push(server)
   await once(server, 'listening')
   const at = (server.address() as { port: number }).port
   return { url: `s3://bucket?endpoint=http://127.0.0.1:${at}&pathStyle=true`, port: at, asked, server }
@@ -148,8 +151,9 @@ test('s3: what its URL or its keys lack is told by name', async () => {
   ] as const) assert.match((await failure(() => open(url, secrets as Record<string, string>))).message, sentence)
 })
 
-test.after(() => {
+test.after(async () => {
+  await Promise.all(servers.filter(({ listening }) => listening).map(closed))
   clearInterval(alive)
-  return fs.rm(home, { recursive: true })
+  await fs.rm(home, { recursive: true })
 })
 test.run()

@@ -182,6 +182,9 @@ else {
     through.port = String(proxy.port)
     for (const [name, value] of Object.entries({ directConnection: 'true', serverSelectionTimeoutMS: '300' })) through.searchParams.set(name, value)
     const queue = await adapter.open(opening(`agenda:${through.href}`, { clock }))
+    await using ending = new AsyncDisposableStack()
+    ending.defer(async () => void (await proxy.close()))
+    ending.defer(() => queue.close())
     queue.define('a', async ({ data }) => void seen.push(data))
     await ends(direct, await direct.enqueue('a', 1), 'done')
     proxy.cut()
@@ -193,8 +196,6 @@ else {
     await ends(direct, meanwhile, 'done')
     await ends(direct, await queue.enqueue('a', 4), 'done')
     assert.equal(seen, [1, 3, 4])
-    await queue.close()
-    await proxy.close()
   })
   on('a schedule fires once for all processes, once for all times that were missed, and moves on', async ({ open, worker, jobs }) => {
     const [queue, ...workers] = [await open(), await worker(), await worker()]
