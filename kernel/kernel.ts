@@ -68,15 +68,16 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     if (!sameRows) http.routes([...next.endpoints].filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere).map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) })))
     for (const instance of next.instances.values()) jobs.take(instance)
   }
-  const retire = async (instance: Instance) => {
+  const retire = async (instance: Instance, drainMs: number) => {
     const stopped = jobs.drop(instance)
-    await instance.retire(settings.DRAIN_MS).catch((error: unknown) => log('error', 'plugin.undo', { plugin: instance.plugin.name, error }))
+    await instance.retire(drainMs).catch((error: unknown) => log('error', 'plugin.undo', { plugin: instance.plugin.name, error }))
     await stopped
   }
 
-  /** Whoever takes a service goes before its provider. */
+  /** Whoever takes a service goes before its provider; all of them together are waited for no longer than one. */
   const retireAll = async (old: readonly Instance[]): Promise<void> => {
-    for (const instance of old.toReversed()) await retire(instance)
+    const until = clock.monotonic() + settings.DRAIN_MS
+    for (const instance of old.toReversed()) await retire(instance, Math.max(0, until - clock.monotonic()))
   }
   /** Whatever lives on records of the old version must be able to live on with the new one, or there must be none. */
   const refuseStranding = async (changed: ReadonlySet<string>, plan: Plan) => {

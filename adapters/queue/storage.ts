@@ -3,9 +3,10 @@ import { fault, hasCode } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Job, JobOptions, JobState, Queue } from '#ports/queue.ts'
-import { collection, type StorageEngine } from '#ports/storage.ts'
+import { collection, type Change, type StorageEngine } from '#ports/storage.ts'
 import type { Json } from '#ports/token.ts'
 import { nextTime } from '../_shared/cron.ts'
+import { checkedJobOptions, closeMsMax, keptMs, runLeased, type Lease } from '../_shared/leased-run.ts'
 
 /** `due` is when somebody may take it: the time to run while it waits, the end of the lease while it runs, absent when it has ended.
  *  `active` holds the dedupe key as long as the job has not ended. */
@@ -19,14 +20,9 @@ type Worker = { wake(): void; stop(): Promise<void>; readonly running: ReadonlyM
 const jobs = collection<Row>({ name: 'jobs', scope: 'platform', unique: [['active']], index: [['name', 'due']], expires: 'expiresAt' })
 const timetables = collection<Timetable>({ name: 'timetables', scope: 'platform', index: [['due']] })
 
-const defaults = { concurrency: 4, leaseMs: 30_000, attemptsMax: 5, backoffMs: 1000 } as const
-const backoffMsMax = 3_600_000
-/** Ended jobs are kept for questions about their state. */
-const keptMs = 7 * 86_400_000
 /** How soon another process's job is seen; where there is no other process, only a forgotten wake-up waits so long. */
 const pollMs = { shared: 1000, exclusive: 30_000 } as const
 const retryMs = 1000
-const closeMsMax = 10_000
 const firedAtOnce = 50
 
 /** Sleeps until woken or the time has come; `wake` before `sleep` makes the next sleep end at once. */
@@ -77,51 +73,17 @@ function repeat(world: World, event: string, turn: () => Promise<number>) {
   }
 }
 
-async function finish({ storage, clock }: World, id: string, owner: string, state: JobState, error?: string): Promise<void> {
-  const set = { state, expiresAt: clock.now() + keptMs, ...(error === undefined ? {} : { error: error.slice(0, 1000) }) }
-  await storage.update(jobs, id, { set, unset: ['due', 'active', 'owner'] }, { if: { owner } })
-}
-
-/** Waits for another try; a job that only the closing interrupted has not used one up. */
-async function putBack({ storage, clock }: World, { id, attempt }: Row, owner: string, backoffMs: number | undefined, error: string): Promise<void> {
-  const delay = backoffMs === undefined ? 0 : Math.min(backoffMsMax, backoffMs * 2 ** (attempt - 1)) * (0.5 + clock.random() / 2)
-  const set = { state: 'waiting', due: clock.now() + Math.round(delay), attempt: backoffMs === undefined ? attempt - 1 : attempt, error: error.slice(0, 1000) }
-  await storage.update(jobs, id, { set, unset: ['owner'] }, { if: { owner } })
-}
-
-/** Prolongs the lease until the job ends; without a lease the job must stop, also when the storage does not answer in time. */
-async function beat({ storage, clock, log }: World, id: string, owner: string, leaseMs: number, abort: AbortController, done: AbortSignal): Promise<void> {
-  for (let until = clock.now() + leaseMs; clock.now() < until; ) {
-    await clock.sleep(leaseMs / 3, done)
-    const due = clock.now() + leaseMs
-    const late = new AbortController()
-    const beaten = storage.update(jobs, id, { set: { due } }, { if: { owner } }).then((row) => (row ? 'kept' : 'lost'))
-    const failed = beaten.catch((error: Error) => log('warn', 'queue.beat_failed', { job: id, error: error.message }))
-    const answer = await Promise.race([failed, clock.sleep(Math.max(0, until - clock.now()), AbortSignal.any([late.signal, done])).catch(() => {})])
-    late.abort()
-    if (answer === 'lost') break
-    if (answer === 'kept') until = due
-  }
-  if (!done.aborted) abort.abort(fault('CONFLICT', { why: 'the lease of this job is lost' }))
-}
-
-async function run(world: World, row: Row, owner: string, handler: (job: Job) => Promise<void>, options: Required<JobOptions>, abort: AbortController): Promise<void> {
-  const { id, name, data, attempt } = row
-  const done = new AbortController()
-  // Ends by its own lost lease or by `done`; neither is an error.
-  void beat(world, id, owner, options.leaseMs, abort, done.signal).catch(() => {})
-  try {
-    await handler({ id, name, data, attempt, signal: abort.signal })
-    await finish(world, id, owner, 'done')
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    const reason: unknown = abort.signal.aborted ? abort.signal.reason : undefined
-    if (reason === 'cancelled') await finish(world, id, owner, 'cancelled', why)
-    else if (reason === 'closing') await putBack(world, row, owner, undefined, why)
-    else if (attempt < options.attemptsMax) await putBack(world, row, owner, options.backoffMs, why)
-    else await finish(world, id, owner, 'failed', why)
-  } finally {
-    done.abort()
+/** Only where this owner still holds the job. */
+function leaseOf({ storage, clock }: World, { id, attempt }: Row, owner: string, leaseMs: number): Lease {
+  const write = async (change: Change) => (await storage.update(jobs, id, change, { if: { owner } })) !== undefined
+  return {
+    beat: () => write({ set: { due: clock.now() + leaseMs } }),
+    async finish(state, error) {
+      await write({ set: { state, expiresAt: clock.now() + keptMs, ...(error === undefined ? {} : { error }) }, unset: ['due', 'active', 'owner'] })
+    },
+    async putBack(error, afterMs) {
+      await write({ set: { state: 'waiting', due: clock.now() + (afterMs ?? 0), attempt: afterMs === undefined ? attempt - 1 : attempt, error }, unset: ['owner'] })
+    },
   }
 }
 
@@ -135,10 +97,11 @@ function createWorker(world: World, name: string, handler: (job: Job) => Promise
     const change = { set: { state: 'running', owner, due: clock.now() + options.leaseMs }, inc: { attempt: 1 } }
     const taken = await storage.update(jobs, row.id, change, { if: { due: row.due!, attempt: row.attempt } })
     if (!taken) return
+    const lease = leaseOf(world, taken, owner, options.leaseMs)
     // Its workers died with it time after time.
-    if (taken.attempt > options.attemptsMax) return finish(world, row.id, owner, 'failed', row.error ?? 'the lease ran out')
+    if (taken.attempt > options.attemptsMax) return lease.finish('failed', row.error ?? 'the lease ran out')
     const abort = new AbortController()
-    const ended = run(world, taken, owner, handler, options, abort)
+    const ended = runLeased({ clock, log, lease, handler, options, abort }, taken)
       .catch((error: Error) => log('warn', 'queue.job_unsettled', { job: row.id, name, error: error.message }))
       .finally(() => {
         // A job whose lease was lost may run here a second time by now.
@@ -202,10 +165,6 @@ function createTimetables(world: World, enqueue: (row: Row) => Promise<string>) 
   return { schedule, stop: loop.stop }
 }
 
-function checkOptions(options: Required<JobOptions>): void {
-  for (const [field, value] of Object.entries(options)) if (!Number.isFinite(value) || value < (field === 'backoffMs' ? 0 : 1)) throw fault('INVALID_FIELD', { field, why: 'a number, at least 1' })
-}
-
 function createQueue(world: World): Queue {
   const { storage, clock } = world
   const workers = new Set<Worker & { readonly name: string }>()
@@ -248,8 +207,7 @@ function createQueue(world: World): Queue {
   return {
     define(name, handler, options = {}) {
       open()
-      const wanted = { ...defaults, ...options }
-      checkOptions(wanted)
+      const wanted = checkedJobOptions(options)
       const worker = { name, ...createWorker(world, name, handler, wanted) }
       workers.add(worker)
       return () => worker.stop().finally(() => workers.delete(worker))

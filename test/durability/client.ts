@@ -29,10 +29,10 @@ export function textOf(frames: Iterable<string>): string {
   return [...steps.values()].map(({ text }) => text).join('')
 }
 
-/** How long an answer is waited for before the same is asked again. */
-const patienceMs = 3000
+/** How long an answer is waited for before the same is asked again, unless the test says otherwise. */
+const patienceUsualMs = 3000
 
-export function createClient(base: string, token: string) {
+export function createClient(base: string, token: string, patienceMs = patienceUsualMs) {
   const headers = { authorization: `Bearer ${token}` }
   let closed = false
 

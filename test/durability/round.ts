@@ -56,7 +56,7 @@ async function standstill(followers: readonly Follower[]): Promise<never> {
     before = seenBy(followers)
     await setTimeout(standstillMs, undefined, { ref: false })
   }
-  throw new Error(`Nothing comes any more; these never ended: ${followers.filter(({ ended }) => !ended).map(({ key, runId }) => `${key} (${runId})`)}`)
+  throw new Error(`Nothing comes any more; of ${followers.length} that were started, these never ended: ${followers.filter(({ ended }) => !ended).map(({ key, runId }) => `${key} (${runId})`)}`)
 }
 
 type Played = { readonly client: Client; /** Of a living process, for commands. */ readonly env: Env; /** Credits that the account began with. */ readonly credits: number }

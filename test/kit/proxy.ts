@@ -4,6 +4,8 @@ import { connect, createServer, type Socket } from 'node:net'
 
 export type Proxy = {
   readonly port: number
+  /** Connections break, and new ones are refused. */
+  refuse(): void
   /** From now on nothing passes, on connections that are open neither: packets vanish, and nobody is told. */
   cut(): void
   /** New connections pass again. What was cut is closed, as a peer does that has lost the state of a connection. */
@@ -12,9 +14,9 @@ export type Proxy = {
 }
 
 /** Connections go to the ports in turn; one that refuses is passed over. */
-export async function startProxy(ports: () => readonly number[]): Promise<Proxy> {
+export async function startProxy(ports: () => readonly number[], host = '127.0.0.1'): Promise<Proxy> {
   const open = new Set<Socket>()
-  let next = 0, isCut = false
+  let next = 0, isCut = false, isClosed = false
   const keep = (socket: Socket) => {
     open.add(socket)
     socket.on('error', () => socket.destroy()).on('close', () => open.delete(socket))
@@ -29,7 +31,7 @@ export async function startProxy(ports: () => readonly number[]): Promise<Proxy>
   const reach = (client: Socket, tried = 0): void => {
     const all = ports()
     if (client.destroyed || tried >= all.length) return void client.destroy()
-    const server = connect({ port: all[next++ % all.length]!, host: '127.0.0.1' })
+    const server = connect({ port: all[next++ % all.length]!, host })
     server.once('connect', () => {
       server.removeAllListeners('error')
       keep(server)
@@ -37,6 +39,7 @@ export async function startProxy(ports: () => readonly number[]): Promise<Proxy>
     }).once('error', () => reach(client, tried + 1))
   }
   const listener = createServer(client => {
+    if (isClosed) return void client.destroy()
     keep(client)
     // A connection into a network that is cut is neither taken nor refused.
     if (!isCut) reach(client)
@@ -47,6 +50,10 @@ export async function startProxy(ports: () => readonly number[]): Promise<Proxy>
   }
   return {
     port: (listener.address() as { port: number }).port,
+    refuse() {
+      isClosed = true
+      drop()
+    },
     cut() {
       isCut = true
       for (const socket of open) {
@@ -55,7 +62,7 @@ export async function startProxy(ports: () => readonly number[]): Promise<Proxy>
       }
     },
     heal() {
-      isCut = false
+      isCut = isClosed = false
       drop()
     },
     async close() {

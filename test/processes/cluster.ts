@@ -12,6 +12,8 @@ export type Role = 'all' | 'api' | 'worker'
 export type Member = { readonly name: string; readonly role: Role; readonly env: Env; readonly process: () => Process; /** Ends it in this way, and starts another in its place. */ restart(signal: NodeJS.Signals): Promise<void> }
 export type Cluster = { readonly members: readonly Member[]; readonly client: Client; readonly token: string; readonly orgId: string; readonly base: string; readonly credits: number; readonly env: Env; add(role: Role, settings?: Env): Promise<Member> }
 
+/** The store is slow where it is not MongoDB: whoever asks again too soon makes it slower. */
+const patienceMs = 15_000
 const credits = 100_000, opened: { readonly close: () => Promise<void> }[] = []
 /** For `test.after`. */
 export async function endClusters(): Promise<void> {
@@ -38,7 +40,7 @@ export async function startCluster(storageUrl: string, roles: readonly (Role | r
     return member
   }
   for (const one of roles) await (typeof one === 'string' ? add(one) : add(...one))
-  const base = `http://127.0.0.1:${front.port}/api/v1`, { env } = members[0]!, { token, orgId } = await signUp(base, env, credits), client = createClient(base, token)
+  const base = `http://127.0.0.1:${front.port}/api/v1`, { env } = members[0]!, { token, orgId } = await signUp(base, env, credits), client = createClient(base, token, patienceMs)
   opened.push({
     async close() {
       client.close()

@@ -4,11 +4,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { startMongo } from './mongodb.ts'
+import { startS3 } from './s3.ts'
 import type { Started } from './server.ts'
 
 /** `variable` names a server of the user's own; `tests`: parts of the paths of the tests that need it. */
 const servers: readonly { readonly variable: string; readonly name: string; readonly here: string; readonly tests: readonly string[]; start(): Promise<Started> }[] = [
-  { variable: 'MONGODB_URL', name: 'MongoDB', here: 'MongoDB-compatible server (SecantusDB, not MongoDB)', tests: ['mongodb', 'test/processes'], start: startMongo },
+  { variable: 'MONGODB_URL', name: 'MongoDB', here: 'MongoDB-compatible server (SecantusDB, not MongoDB)', tests: ['mongodb', 'agenda', 'test/processes'], start: startMongo },
+  { variable: 'S3_URL', name: 'S3', here: 'server that speaks S3 (moto, not S3)', tests: ['s3'], start: startS3 },
 ]
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
