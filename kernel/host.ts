@@ -67,7 +67,7 @@ export type Peering = {
   /** What others tell, from now on; `undo` ends it. */
   hear(topic: string, act: (data: Json) => void): () => void
 }
-/** The other processes on the same storage; silent where there can be none. @example plugins/runs/plugin.ts */
+/** The other processes on the same storage; silent where there can be none. @example plugins/runs/time.ts#keepTime */
 export const Peers = port<Peering>('peers')
 
 /** What the kernel knows about itself: operations, events, health, metrics. @example plugins/docs/plugin.ts */
