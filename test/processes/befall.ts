@@ -1,9 +1,9 @@
 // 200 runs of every kind on several processes and one store, something that befalls them, and a client beside the product whose acknowledged writes are asked for afterwards.
-import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { MongoClient } from 'mongodb'
 import { pause } from '../durability/client.ts'
 import { playRuns, type Env, type Load } from '../durability/round.ts'
+import type { Test } from 'uvu'
 import { startProxy, type Proxy } from '../kit/proxy.ts'
 import type { Server } from '../servers/server.ts'
 import { endClusters, startCluster, type Cluster } from './cluster.ts'
@@ -37,11 +37,11 @@ async function controlOn(url: string) {
 export type Scene = Load & { readonly cluster: Cluster; readonly server: Server; /** Between the processes and the store. */ readonly network: Proxy }
 
 /** Skipped, with the reason, where there is no server that may be killed. */
-export async function befalls(title: string, act: (scene: Scene) => Promise<void>): Promise<void> {
+export async function befalls(test: Test, title: string, act: (scene: Scene) => Promise<void>): Promise<void> {
   const store = await openStore()
   if ('why' in store || !store.server) {
     test.skip(`${title} (${'why' in store ? store.why : 'MONGODB_URL names a server that is not ours to harm'})`, () => undefined)
-    return test.run()
+    return
   }
   const { server, database } = store
   test(title, async () => {
@@ -65,5 +65,4 @@ export async function befalls(title: string, act: (scene: Scene) => Promise<void
     }
   })
   test.after(store.close)
-  test.run()
 }

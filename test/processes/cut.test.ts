@@ -1,11 +1,12 @@
 // The network between the processes and the database is cut for ten seconds under 200 runs; no process is started again.
+import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pause } from '../durability/client.ts'
 import { befalls } from './befall.ts'
 
 const cutMs = 10_000
 
-await befalls('200 runs: no packet passes between the processes and the database for ten seconds', async ({ network, midStream, cluster: { members } }) => {
+await befalls(test, '200 runs: no packet passes between the processes and the database for ten seconds', async ({ network, midStream, cluster: { members } }) => {
   assert.ok(await midStream(15) >= 15)
   network.cut()
   await pause(cutMs)
@@ -13,3 +14,4 @@ await befalls('200 runs: no packet passes between the processes and the database
   await midStream(10)
   for (const { name, process } of members) assert.is(process().child.exitCode, null, `${name} lives`)
 })
+test.run()

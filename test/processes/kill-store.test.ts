@@ -1,9 +1,10 @@
 // The database dies and comes back under 200 runs; no process is started again.
+import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pause } from '../durability/client.ts'
 import { befalls } from './befall.ts'
 
-await befalls('200 runs: kill -9 of the database, twice', async ({ server, midStream, cluster: { members } }) => {
+await befalls(test, '200 runs: kill -9 of the database, twice', async ({ server, midStream, cluster: { members } }) => {
   for (const downMs of [200, 3000]) {
     assert.ok(await midStream(15) >= 15)
     await server.kill()
@@ -13,3 +14,4 @@ await befalls('200 runs: kill -9 of the database, twice', async ({ server, midSt
   await midStream(10)
   for (const { name, process } of members) assert.is(process().child.exitCode, null, `${name} lives`)
 })
+test.run()

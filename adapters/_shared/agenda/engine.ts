@@ -68,9 +68,11 @@ export async function startAgenda({ db, rows, clock, log }: { db: Db; rows: Rows
           prepared.drop()
           throw error
         })
-        if (!row || isStopped) prepared.drop()
+        // The worker may have been told to stop while the server was asked.
+        const isLate = isStopped || !worker.taking
+        if (!row || isLate) prepared.drop()
         if (!row) continue
-        if (isStopped) {
+        if (isLate) {
           await rows.leaseOf(row, mark).putBack(closing)
           return undefined
         }
