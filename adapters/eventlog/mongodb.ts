@@ -8,7 +8,7 @@ import { appendBytesMax, checkStream, checkWhole, pack, packRewritten, readDefau
 import { createFanout } from '../_shared/fanout.ts'
 import { createLanes } from '../_shared/lanes.ts'
 import { createLru } from '../_shared/lru.ts'
-import { closed as closedFault, connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
+import { closed as closedFault, connect, isUnanswered, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 import { watchInserts } from '../_shared/mongodb/watch.ts'
 
 /** `s`: the stream; `g`: its edition, another one after each rewrite; `f`, `l`: the first and last seq that it stands for; `b`: the events. */
@@ -30,7 +30,7 @@ function createWriter(segments: Kept<Segment>) {
     try {
       await segments.insertMany(batch.map(({ segment }) => segment), { ordered: false })
     } catch (error) {
-      if (!(error instanceof MongoBulkWriteError)) return batch.forEach(({ failed }) => failed(told(error)))
+      if (!(error instanceof MongoBulkWriteError) || isUnanswered(error)) return batch.forEach(({ failed }) => failed(told(error)))
       for (const one of [error.writeErrors].flat()) failures.set(one.index, one)
     }
     batch.forEach(({ done, failed }, at) => (failures.has(at) ? failed(failures.get(at)) : done()))

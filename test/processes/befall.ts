@@ -1,12 +1,13 @@
 // 200 runs of every kind on several processes and one store, something that befalls them, and a client beside the product whose acknowledged writes are asked for afterwards.
 import * as assert from 'uvu/assert'
 import { MongoClient } from 'mongodb'
-import { pause } from '../durability/client.ts'
+import { pause, type Follower } from '../durability/client.ts'
 import { playRuns, type Env, type Load } from '../durability/round.ts'
 import type { Test } from 'uvu'
 import { startProxy, type Proxy } from '../kit/proxy.ts'
 import type { Server } from '../servers/server.ts'
 import { endClusters, startCluster, type Cluster } from './cluster.ts'
+import { toldOf } from './journals.ts'
 import { openStore } from './store.ts'
 
 const size = { runs: 200, atOnce: 20, everyMs: 300 }
@@ -51,11 +52,15 @@ export async function befalls(test: Test, title: string, act: (scene: Scene) => 
     url.search = 'directConnection=true'
     try {
       const cluster = await startCluster(url.href, ['api', 'api', 'worker', 'worker'], settings), control = await controlOn(server.url)
-      const playing = playRuns(cluster, load => act({ ...load, cluster, server, network }), size)
+      let followers: readonly Follower[] = []
+      const playing = playRuns(cluster, load => {
+        followers = load.followers
+        return act({ ...load, cluster, server, network })
+      }, size)
       // Whatever happens, what the store itself lost is told first: it is no fault of the product.
       const [, { acknowledged, lost }] = await Promise.all([playing.catch(async (error: unknown) => {
         const told = await control()
-        throw new Error(`${(error as Error).message}\nThe client beside it lost ${told.lost.length} of ${told.acknowledged} acknowledged writes.`, { cause: error })
+        throw new Error(`${(error as Error).message}\nThe client beside it lost ${told.lost.length} of ${told.acknowledged} acknowledged writes.\n${await toldOf(database, cluster.orgId, followers)}`, { cause: error })
       }), playing.then(control, () => ({ acknowledged: 0, lost: [] }))])
       assert.ok(acknowledged > 50, `${acknowledged} writes beside it`)
       assert.equal(lost, [], 'the store kept what it acknowledged')

@@ -1,5 +1,5 @@
 // A connection to a MongoDB deployment, and its failures in the platform's words.
-import { MongoClient, MongoError, MongoServerError, type Db } from 'mongodb'
+import { MongoBulkWriteError, MongoClient, MongoError, MongoServerError, type Db } from 'mongodb'
 import { fault, type Fault } from '#contracts/faults.ts'
 
 const WHAT = 'The database'
@@ -15,6 +15,9 @@ export const urlOptions = {
 
 export const closed = (): Fault => fault('UNAVAILABLE', { what: WHAT, why: 'it is closed' })
 
+/** The driver dresses whatever befalls a bulk of writes as an error of the server's, a connection that broke among them: then nobody knows what became of any of them. */
+export const isUnanswered = (error: unknown): boolean => error instanceof MongoBulkWriteError && ([error.writeErrors].flat().length === 0 || error.result.getWriteConcernError() !== undefined)
+
 /** A failure as a fault; what is no failure of the database stays as it is. Addresses, users and passwords are not told. */
 export function told(error: unknown): unknown {
   if (error instanceof MongoServerError && error.code === 11_000) {
@@ -22,7 +25,7 @@ export function told(error: unknown): unknown {
     return fault('DUPLICATE', { fields: fields.join(', ') || 'key' }, { cause: error })
   }
   if (!(error instanceof MongoError)) return error
-  const why = error instanceof MongoServerError ? `it refused a call (${error.codeName ?? error.code})` : error.name === 'MongoServerSelectionError' ? 'no server that takes writes answers' : `the connection failed (${error.name})`
+  const why = error instanceof MongoServerError && !isUnanswered(error) ? `it refused a call (${error.codeName ?? error.code})` : error.name === 'MongoServerSelectionError' ? 'no server that takes writes answers' : `the connection failed (${error.name})`
   return fault('UNAVAILABLE', { what: WHAT, why }, { cause: error, retryAfterMs: 1000 })
 }
 export const orTold = <T>(promise: Promise<T>): Promise<T> => promise.catch((error: unknown) => Promise.reject(told(error)))
