@@ -1,6 +1,7 @@
 // What a driver makes of a run that another one left: journals made by hand, ended where a process may die, then driven over the real server.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { fault } from '#kernel'
 import type { NewEvent } from '#ports/eventlog.ts'
 import { dataOf, endEngines, saidIn, startEngine, typesOf, until } from '../../test/kit/engine.ts'
 import { resultsIn, says } from '../../test/kit/puppet.ts'
@@ -14,8 +15,14 @@ import { keyOf } from './steps/call.ts'
 const parameters = { type: 'object' } as const, bodies: { name: string; key: string }[] = []
 let probed: () => ToolAnswer | 'not done' | undefined = () => undefined
 const tool = (name: string, more: Partial<Tool> = {}): Tool => ({ name, description: 'For a test.', parameters, run: (_, { key }) => { bodies.push({ name, key }); return { content: `${name} said so` } }, ...more })
+/** Its first body is cut short by a storage that is away. */
+const stumbling = (name: string, more: Partial<Tool>): Tool => tool(name, { ...more, run: (_, { key }) => {
+  bodies.push({ name, key })
+  if (bodies.length === 1) throw fault('UNAVAILABLE', { what: 'The database', why: 'it is away' })
+  return { content: `${name} said so` }
+} })
 const engine = await startEngine(request => says(`heard: ${resultsIn(request).join(' | ')}`), {
-  tools: [tool('pays'), tool('asks', { approval: true }), tool('knows', { probe: async () => probed() }), tool('keyed', { effect: 'keyed' }), tool('looks', { effect: 'none' })],
+  tools: [tool('pays'), tool('asks', { approval: true }), tool('knows', { probe: async () => probed() }), tool('keyed', { effect: 'keyed' }), tool('looks', { effect: 'none' }), stumbling('trips', {}), stumbling('probes', { probe: async () => probed() }), stumbling('retries', { effect: 'keyed' })],
   env: { RUNS_TAKES_MAX: '3' }, model: { supports: { resume: true } },
 })
 const usage = { finish: 'tool_calls', input_tokens: 10, output_tokens: 10 }
@@ -51,6 +58,16 @@ test('a tool that can find out is asked under the key of the call, and its word 
     assert.is(status, expected[0])
     assert.match(String(content), expected[1])
     assert.is(bodies.length, ran)
+  }
+})
+
+test('what the storage cut short goes on when it is back, where that cannot happen twice', async () => {
+  for (const [name, word, expected, ran] of [['retries', undefined, ['ok', 'retries said so'], 2], ['probes', { content: 'it was done' }, ['ok', 'it was done'], 1], ['probes', 'not done', ['ok', 'probes said so'], 2], ['probes', undefined, ['unknown', /not known/], 1], ['trips', undefined, ['failed', /is away/], 1]] as const) {
+    probed = () => word
+    const { results: [[status, content] = []] } = await goOn([took(1), wanted(name), accepted])
+    assert.is(status, expected[0], name)
+    assert.match(String(content), expected[1])
+    assert.is(bodies.length, ran, name)
   }
 })
 

@@ -42,8 +42,13 @@ export function keyOf(runId: string, step: number, callId: string): string {
 type Info = Omit<ToolCallInfo, 'signal'>
 const effectOf = ({ effect = 'once' }: Tool) => effect
 
+/** Of the platform's own: what a body did before it was told this may stand all the same. */
+const isAway = (error: unknown): boolean => isFault(error) && (error.code === 'UNAVAILABLE' || error.code === 'STORAGE_FULL')
+/** `away`: it failed because something that the platform stands on was away. */
+type Failure = Outcome & { readonly away?: true }
+
 /** Lets a tool act within its time. An outcome where it did not come to an answer; rejects only when the driver must stop. A body that ignores its signal is left behind. */
-async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T | Promise<T>, { clock, stopper, log }: Calling): Promise<{ readonly answer: T } | Outcome> {
+async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T | Promise<T>, { clock, stopper, log }: Calling): Promise<{ readonly answer: T } | Failure> {
   const ms = tool.timeoutMs ?? timeoutDefaultMs, limit = new AbortController(), over = new AbortController(), driver = stopper.signal()
   const signal = AbortSignal.any([driver, limit.signal])
   const late = clock.sleep(ms, over.signal).then(() => limit.abort(new Error('The time limit of the tool.')), () => undefined)
@@ -57,7 +62,7 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
       return { status: 'failed', content: limit.signal.aborted ? `The tool took longer than ${ms} ms.` : 'The run was cancelled.' }
     }
     if (!isFault(error)) log('warn', 'tool.failed', { tool: tool.name, run: info.runId, error })
-    return { status: 'failed', content: (error instanceof Error ? error.message : String(error)).slice(0, errorCharsMax) }
+    return { status: 'failed', content: (error instanceof Error ? error.message : String(error)).slice(0, errorCharsMax), ...(isAway(error) ? { away: true } : {}) }
   } finally {
     over.abort()
     await late
@@ -68,10 +73,27 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
 
 type Result = Outcome | { readonly ask: Question }
 
-async function body(tool: Tool, args: Json, info: Info, calling: Calling): Promise<Result> {
+async function once(tool: Tool, args: Json, info: Info, calling: Calling): Promise<Result & { readonly away?: true }> {
   const result = await within(tool, info, call => tool.run(args, call), calling)
   if (!('answer' in result)) return result
   return 'ask' in result.answer ? result.answer : { status: result.answer.isError ? 'failed' : 'ok', content: String(result.answer.content) }
+}
+
+/** A call whose body may have begun: what acts on the world and cannot tell is not called again. */
+async function again(tool: Tool, args: Json, info: Info, calling: Calling): Promise<Result> {
+  if (effectOf(tool) !== 'once') return once(tool, args, info, calling)
+  const { probe } = tool
+  const found = probe ? await within(tool, info, call => probe(call.key, call), calling) : undefined
+  if (!found || !('answer' in found) || found.answer === undefined) return unknownOutcome
+  if (found.answer === 'not done') return once(tool, args, info, calling)
+  return 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content }
+}
+/** What the storage's absence has cut short goes on when it is back, where it may; while it is away, another driver does. */
+async function body(tool: Tool, args: Json, info: Info, calling: Calling): Promise<Result> {
+  const result = await once(tool, args, info, calling)
+  if (!result.away || (effectOf(tool) === 'once' && !tool.probe)) return result
+  await calling.secure()
+  return again(tool, args, info, calling)
 }
 
 /** Brings every call of the step to its outcome, as far as that goes without the user. Answers the question that is open, if one is. */
@@ -97,15 +119,6 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
     ask(one, kind, question as unknown as Record<string, Json>)
   }
 
-  /** A call whose body may have begun under another driver. */
-  const takeUp = async (one: CallState, tool: Tool, args: Json): Promise<void> => {
-    if (effectOf(tool) !== 'once') return settle(one, await body(tool, args, info(one), calling))
-    const { probe } = tool
-    const found = probe ? await within(tool, info(one), call => probe(call.key, call), calling) : undefined
-    if (!found || !('answer' in found) || found.answer === undefined) return finish(one, unknownOutcome)
-    if (found.answer === 'not done') return settle(one, await body(tool, args, info(one), calling))
-    return settle(one, 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content })
-  }
   const work = async (one: CallState): Promise<void> => {
     const tool = toolbox.find(one.call.name, allowed)
     if (one.asked && one.answered) {
@@ -117,7 +130,8 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
     if (misfit !== undefined) return finish(one, one.begun ? unknownOutcome : { status: 'failed', content: misfit })
     const args = toolbox.argumentsOf(tool, one.call.arguments)
     if (tool.approval && !one.answered) return ask(one, 'approval', { action: tool.name, arguments: args })
-    if (one.begun) return takeUp(one, tool, args)
+    // Under another driver.
+    if (one.begun) return settle(one, await again(tool, args, info(one), calling))
     journal.write(event('tool_call', { ...place(one), arguments: args }))
     await audit.began(run, { ...info(one), tool: tool.name, effect: effectOf(tool), step: step.index })
     // What acts on the world waits for its intent to be on disk, and asks once more whether it may.
