@@ -1,12 +1,12 @@
 // Binds each port to the adapter that its URL names, in the order in which they ride on each other.
-import { existsSync, mkdirSync, chmodSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, chmodSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Adapter, Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
-import type { Environment, Settings } from './settings.ts'
+import { valueIn, type Environment, type Settings } from './settings.ts'
 import { readWritten } from './sources.ts'
 
 export type Engines = {
@@ -72,17 +72,6 @@ export function prepareDataDir(dataDir: string): string {
   return path
 }
 
-/** INVALID_FIELD names the variable when its file cannot be read. */
-const secretIn = (env: Environment) => (name: string): string | undefined => {
-  const file = env[`${name}_FILE`]
-  if (file === undefined) return env[name]
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (cause) {
-    throw fault('INVALID_FIELD', { field: `${name}_FILE`, why: `cannot be read (${(cause as NodeJS.ErrnoException).code})` }, { cause })
-  }
-}
-
 /** Of ports that follow the storage where there is such an adapter: what stands in otherwise. */
 const fallbacks: Partial<Record<PortName, string>> = { blobs: 'file:', limits: 'memory:' }
 /** What the operator said of the port, or of the storage. */
@@ -108,7 +97,7 @@ export async function bindAdapters({ env, settings, log, only = ports, given = {
     const folders = foldersOf(settings), { setting, value } = chosenFor(name, settings, folders), { adapter, url } = await loadAdapter(name, setting, value, folders)
     for (const need of adapter.needs ?? []) await open(need as PortName)
     const clock = bound.get('clock') as Clock | undefined
-    const opening = adapter.open({ url, dataDir, clock: clock as Clock, log, secret: secretIn(env), engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))
+    const opening = adapter.open({ url, dataDir, clock: clock as Clock, log, secret: name => valueIn(env, name), engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))
     bound.set(name, (await opening) as Partial<Lifecycle & Durable>)
   }
   try {

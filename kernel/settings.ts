@@ -1,4 +1,5 @@
 // Every setting comes from the environment, twelve-factor style; this is the kernel's own list, and how a plugin's joins it.
+import { readFileSync } from 'node:fs'
 import { Type as t, type Static, type TSchema } from 'typebox'
 import { fault } from '#contracts/faults.ts'
 import type { HttpSettings } from '#ports/http.ts'
@@ -46,9 +47,23 @@ const text = (value: unknown) => (value === undefined ? '' : String(value))
 const propertiesOf = (schema: TSchema | undefined) => Object.entries((schema as { properties?: Record<string, TSchema & { description?: string; default?: unknown; 'x-env'?: string }> } | undefined)?.properties ?? {})
 const snake = (name: string) => name.replace(/[^a-zA-Z0-9]+/g, '_').toUpperCase()
 
+/** The variable, or the content of the file that `<name>_FILE` names, without the line's end. INVALID_FIELD when that cannot be read. */
+export function valueIn(env: Environment, name: string): string | undefined {
+  const file = env[`${name}_FILE`]
+  if (!file) return env[name]
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    throw fault('INVALID_FIELD', { field: `${name}_FILE`, why: `cannot be read (${(cause as NodeJS.ErrnoException).code})` }, { cause })
+  }
+}
+
 /** INVALID_FIELD names the setting. */
 export function readSettings(env: Environment): Settings {
-  const given = Object.fromEntries(propertiesOf(KernelSettings).flatMap(([name]) => (env[name] ? [[name, env[name]]] : [])))
+  const given = Object.fromEntries(propertiesOf(KernelSettings).flatMap(([name]) => {
+    const value = valueIn(env, name)
+    return value ? [[name, value]] : []
+  }))
   const settings = createValidator().check('config', KernelSettings)(given) as Settings
   if (Boolean(settings.TLS_CERT) !== Boolean(settings.TLS_KEY)) throw fault('INVALID_FIELD', { field: 'TLS_CERT', why: 'is needed together with TLS_KEY' })
   return settings
@@ -70,7 +85,7 @@ const envName = (plugin: string, property: string, schema: { 'x-env'?: string })
 export function readConfig(plugin: Plugin, env: Environment): object {
   const rows = propertiesOf(plugin.config)
   const given = Object.fromEntries(rows.flatMap(([property, schema]) => {
-    const value = env[envName(plugin.name, property, schema)]
+    const value = valueIn(env, envName(plugin.name, property, schema))
     return value ? [[property, value]] : []
   }))
   return plugin.config ? (createValidator().check('config', plugin.config)(given) as object) : given
