@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import type { CollectionSpec, Passage, Passages, SearchEngine, SearchQuery } from '#ports/search.ts'
 
 export type SearchPlace = { open(): Promise<SearchEngine>; clean?(): Promise<void> }
-/** `another`: a second process on the same place. */
-export type SearchNeed = 'another'
+/** `another`: a second process on the same place; `exactStatistics`: what was replaced weighs nothing from then on. */
+export type SearchNeed = 'another' | 'exactStatistics'
 export type On = (title: string, run: (passages: Passages, engine: SearchEngine, place: SearchPlace) => Promise<void>, needs?: readonly SearchNeed[]) => void
 
 export const ORG = '01890000-0000-7000-8000-00000000000a'

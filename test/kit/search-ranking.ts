@@ -48,7 +48,9 @@ export function ranking(on: On): void {
       assert.equal(hits.length, scores.size, text)
       assert.equal(more, false)
       inOrder(hits.map(({ id }) => id), scores, text)
-      for (const { id, score } of hits) assert.ok(Math.abs(score - scores.get(id)!) < 1e-4, `${text}: ${id} has ${score}, not ${scores.get(id)}`)
+      // Some multiply all of them by k1 + 1, which changes no order.
+      const factor = hits.length > 0 ? hits[0]!.score / scores.get(hits[0]!.id)! : 1
+      for (const { id, score } of hits) assert.ok(Math.abs(score / factor - scores.get(id)!) < 1e-4, `${text}: ${id} has ${score / factor}, not ${scores.get(id)}`)
     }
   })
   on('the same stays true after passages were replaced: what is gone weighs nothing', async passages => {
@@ -56,7 +58,7 @@ export function ranking(on: On): void {
     await index(passages, 'r', documents.map(({ id }) => ({ id, text: 'harbor harbor old words that are gone soon' })))
     await index(passages, 'r', documents)
     for (const text of queries) inOrder(await idsOf(passages, 'r', { text, limit: 40 }), bm25(documents, text), text)
-  })
+  }, ['exactStatistics'])
   on('equal scores stand in the order of their ids', async passages => {
     await passages.define('r', mixed)
     await index(passages, 'r', ['m', 'b', 'Z', 'é', 'a'].map(id => ({ id, text: 'same', vector: [1, 2, 3] })))

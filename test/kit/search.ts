@@ -17,10 +17,13 @@ export function searchKit(test: Test, name: string, { place, survives, ...lackin
   const on: On = (title, run, needs = []) =>
     ask(`${name}: ${title}`, needs, async () => {
       const at = await place(), engine = await at.open()
+      // An adapter that waits before another try keeps no process alive for that.
+      const awake = setInterval(() => undefined, 1000)
       try {
         await run(engine.within(ORG), engine, at)
         await emptied(engine)
       } finally {
+        clearInterval(awake)
         await engine.close()
         await at.clean?.()
       }
@@ -215,7 +218,7 @@ function refusals(on: On): void {
     const under = Array.from({ length: 5 }, () => passages.index('c', Array.from({ length: 200 }, (_, at) => ({ id: `${at}`, text: 'many words '.repeat(100) })), { signal: controller.signal }))
     const asked = passages.query('c', { text: 'x', signal: controller.signal })
     controller.abort(reason)
-    for (const call of [...under, asked]) await rejectsWith(reason, () => call)
+    await Promise.all([...under, asked].map(call => rejectsWith(reason, () => call)))
     await index(passages, 'c', [{ id: 'after', text: 'after' }])
     assert.deepEqual(await idsOf(passages, 'c', { text: 'after' }), ['after'])
   })

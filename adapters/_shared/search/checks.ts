@@ -37,9 +37,11 @@ export function checkedSpec({ languages = ['en'], dimensions = 0, fields = {} }:
     if (!namePattern.test(name) || name.length > 64 || name === 'id') throw refuse(`fields.${name}`.slice(0, 80), 'a name is a lower-case letter, then letters, digits and underscores, and not id')
     if (!kinds.includes(kind)) throw refuse(`fields.${name}`, `its type is one of ${kinds.join(', ')}`)
   }
-  return { languages: [...new Set(languages)], dimensions, fields: Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1))) }
+  return { languages: [...new Set(languages)], dimensions, fields: { ...fields } }
 }
-export const sameSpec = (a: Spec, b: Spec): boolean => JSON.stringify(a) === JSON.stringify(b)
+/** In whatever order a store gave its parts back. */
+const written = ({ languages, dimensions, fields }: Spec) => JSON.stringify([languages, dimensions, Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1))])
+export const sameSpec = (a: Spec, b: Spec): boolean => written(a) === written(b)
 
 function checkedId(id: unknown, field: string): string {
   if (!isText(id) || id === '' || bytesOf(id) > limits.idBytesMax) throw refuse(field, `a text of 1 to ${limits.idBytesMax} bytes`)
