@@ -18,7 +18,7 @@ type Offered = { readonly name: string; readonly summary: string; readonly optio
 const offeredOf = (commands: Commands) => [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
 
 function commandsOf({ kernel, settings, engine }: Booted): Commands {
-  const commands = new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'))] as const]), offered = offeredOf(commands)
+  const commands = new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'), engine('search'))] as const]), offered = offeredOf(commands)
   // What the command line asks a living server first: it may serve plugins that are not part of this program.
   return commands.set('help', { summary: 'Every command with its options.', options: t.Object({}), run: async () => offered })
 }

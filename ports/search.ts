@@ -29,7 +29,7 @@ export type ItemError = { readonly at: number; readonly id: string; readonly err
 
 /** What is looked for. Text is never syntax. */
 export type SearchQuery = {
-  /** `lexical`: BM25 over the words of `text` (k1 1.2, b 0.75); `vector`: cosine with `vector`; `hybrid`: both, joined by reciprocal rank fusion (k 60; Cormack, Clarke and Büttcher, SIGIR 2009). Default: by what is given. */
+  /** `lexical`: BM25 over the words of `text` (k1 1.2, b 0.75; what was replaced may weigh in its statistics until an engine has tidied up); `vector`: cosine with `vector`; `hybrid`: both, joined by reciprocal rank fusion (k 60; Cormack, Clarke and Büttcher, SIGIR 2009). Default: by what is given. */
   readonly mode?: 'lexical' | 'vector' | 'hybrid'
   /** Words of which at least one must occur; of only stop words nothing is found. */
   readonly text?: string
@@ -80,5 +80,5 @@ export type ScopedSearch = {
 }
 
 /** Where a plugin lets people and agents find what its documents say; what is found is kept elsewhere, as this can be made anew.
- *  @example test/kit/search-common.ts#notes */
+ *  @example test/kit/search-common.ts#answerFrom */
 export const Search = port<ScopedSearch>('search')
