@@ -55,6 +55,7 @@ function* parts(writes: readonly Write[]): Generator<Write[]> {
 }
 
 export function createBulk({ call, pause }: Connection) {
+  // A turn is one call: whoever waits for another try holds none, or those who wait for an exchange would keep it from what it copies.
   let running = 0
   const waiting: (() => void)[] = []
   const inTurn = async <T>(act: () => Promise<T>): Promise<T> => {
@@ -82,7 +83,7 @@ export function createBulk({ call, pause }: Connection) {
       let left = part
       for (let attempt = 1, blocked = 1; left.length > 0;) {
         const again: Write[] = [], refusals: Refusal[] = []
-        for (const [at, { _index, status, result, error }] of (await send(alias, left, signal)).entries()) {
+        for (const [at, { _index, status, result, error }] of (await inTurn(() => send(alias, left, signal))).entries()) {
           if (error === undefined) {
             indexes.add(_index)
             if (result === 'deleted') removed++
@@ -106,7 +107,7 @@ export function createBulk({ call, pause }: Connection) {
         await pause(waits ? 2 : attempt, signal)
       }
     }
-    await Promise.all(Array.from(parts(writes), part => inTurn(() => write(part))))
+    await Promise.all(Array.from(parts(writes), write))
     return { indexes, errors, removed }
   }
 }

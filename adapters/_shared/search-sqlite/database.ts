@@ -28,7 +28,11 @@ export function openIndex({ path, role, bytesMax }: { readonly path: string; rea
   try {
     db = new DatabaseSync(path, { timeout: 5000, readOnly: role === 'read' })
     db.exec('PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF')
-    if (role === 'read') return db
+    if (role === 'read') {
+      // A scan of all vectors reads the file where it lies, instead of copying every page of it.
+      db.exec('PRAGMA mmap_size = 268435456')
+      return db
+    }
     chmodSync(path, 0o600)
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864')
     if (bytesMax > 0) db.exec(`PRAGMA max_page_count = ${Math.ceil(bytesMax / pageBytes)}`)
