@@ -1,6 +1,11 @@
 // What a healthy server does not show: played by one that answers as it is told to.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -42,6 +47,7 @@ async function serverOf(answer: (call: Call, request: IncomingMessage) => Answer
     },
   }
 }
+const whereOpenssl = spawnSync('openssl', ['version']).status === 0 ? test : test.skip
 const failureOf = (call: Promise<unknown>) => call.then(() => undefined, (error: unknown) => error as Error)
 
 test('passages that the service had no room for are sent again, and only they', async () => {
@@ -110,6 +116,19 @@ test('a full disk is told as such, and a call that takes too long ends', async (
   assert.is(late?.message, 'The search service is not available: it did not answer in time.')
   silent.closeAllConnections()
   silent.close()
+})
+
+whereOpenssl('an encrypted line is trusted by its authority alone', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'agent-platform-opensearch-tls-')), key = join(folder, 'key.pem'), cert = join(folder, 'cert.pem')
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'], { stdio: 'ignore' })
+  const server = createSecureServer({ key: readFileSync(key), cert: readFileSync(cert) }, (_, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{"number_of_data_nodes":1}')).listen(0)
+  await new Promise(resolve => server.once('listening', resolve))
+  const open = (more: string) => openSearch({ url: new URL(`opensearch://localhost:${(server.address() as AddressInfo).port}/${more}`), clock: systemClock(), secret: () => undefined })
+  await (await open(`?tls=true&ca=${encodeURIComponent(cert)}`)).close()
+  for (const more of ['?tls=true', '']) assert.ok(hasCode(await failureOf(open(more)), 'UNAVAILABLE'), more)
+  server.closeAllConnections()
+  server.close()
+  rmSync(folder, { recursive: true })
 })
 
 test.run()
