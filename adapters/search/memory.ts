@@ -5,7 +5,7 @@ import type { SearchEngine } from '#ports/search.ts'
 import { gate } from '../_shared/gate.ts'
 import { adopt } from '../_shared/search-sqlite/database.ts'
 import { searchEngine } from '../_shared/search-sqlite/engine.ts'
-import { createIndex } from '../_shared/search-sqlite/index.ts'
+import { createIndex } from '../_shared/search-sqlite/collections.ts'
 import { WHAT, type Call } from '../_shared/search-sqlite/threads.ts'
 import { failureOf, raise } from '../_shared/sqlite/failures.ts'
 

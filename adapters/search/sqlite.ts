@@ -6,8 +6,10 @@ import { defineAdapter, type Opening } from '#ports/adapter.ts'
 import type { SearchEngine } from '#ports/search.ts'
 import { gate } from '../_shared/gate.ts'
 import { searchEngine } from '../_shared/search-sqlite/engine.ts'
-import { startThread, WHAT, type Thread } from '../_shared/search-sqlite/threads.ts'
+import type { Thread } from '../_shared/search-sqlite/threads.ts'
 import { quotaOf, sqliteOptions } from '../_shared/sqlite/sharing.ts'
+
+const WHAT = 'The search index'
 
 type Threads = { readonly writer: Thread; readonly reader: Thread; readonly free: () => void }
 
@@ -21,8 +23,8 @@ function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): string {
 
 async function start(path: string, bytesMax: number): Promise<Threads> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  // SQLite is loaded when somebody searches, not before.
-  const { lock } = await import('../_shared/sqlite/database.ts'), held = lock(path)
+  // Loaded when somebody searches, not before.
+  const [{ lock }, { startThread }] = await Promise.all([import('../_shared/sqlite/database.ts'), import('../_shared/search-sqlite/threads.ts')]), held = lock(path)
   let writer: Thread | undefined
   try {
     // The writer makes the file that the reader reads.

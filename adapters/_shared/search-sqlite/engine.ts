@@ -1,9 +1,8 @@
 // The port's face of an embedded index, wherever its calls are carried out.
 import type { Passage, Passages, SearchEngine } from '#ports/search.ts'
 import { checkedOrganisation } from '../blob-names.ts'
-import { checkBatch, checkedCollection } from '../search/checks.ts'
 import { raise } from '../sqlite/failures.ts'
-import type { Indexed } from './index.ts'
+import type { Indexed } from './collections.ts'
 import type { Call } from './threads.ts'
 
 export type Carrier = {
@@ -14,6 +13,8 @@ export type Carrier = {
   close(): Promise<void>
 }
 
+/** What it asks of its input is loaded with the first call, as all of it is: who never searches pays nothing. */
+const checks = () => import('../search/checks.ts')
 const weightOf = (passages: readonly Passage[]) => passages.reduce((sum, { text = '', vector = [] }) => sum + 2 * text.length + 8 * vector.length, 0)
 
 export function searchEngine({ check, write, read, ping, close }: Carrier): SearchEngine {
@@ -21,26 +22,26 @@ export function searchEngine({ check, write, read, ping, close }: Carrier): Sear
     within(orgId) {
       check()
       const org = checkedOrganisation(orgId)
-      const call = (kind: string, collection: string, ...args: unknown[]): Call => {
+      const call = async (kind: string, collection: string, ...args: unknown[]): Promise<Call> => {
         check()
-        return [kind, org, checkedCollection(collection), ...args]
+        return [kind, org, (await checks()).checkedCollection(collection), ...args]
       }
       const passages: Passages = {
-        define: async (collection, spec) => void (await write(call('define', collection, spec))),
-        drop: async collection => (await write(call('drop', collection))) as boolean,
+        define: async (collection, spec) => void (await write(await call('define', collection, spec))),
+        drop: async collection => (await write(await call('drop', collection))) as boolean,
         async collections() {
           check()
           return (await read(['collections', org])) as string[]
         },
         async index(collection, list, { signal } = {}) {
-          const made = call('index', collection, list)
-          checkBatch(list)
+          const made = await call('index', collection, list)
+          ;(await checks()).checkBatch(list)
           const { indexed, errors } = (await write(made, { weight: weightOf(list), signal })) as Indexed
           return { indexed, errors: errors.map(({ at, id, failure }) => ({ at, id, error: raise(failure) })) }
         },
-        remove: async (collection, which) => (await write(call('remove', collection, which))) as number,
-        query: async (collection, { signal, ...query }) => (await read(call('query', collection, query), { signal })) as Awaited<ReturnType<Passages['query']>>,
-        count: async (collection, where) => (await read(call('count', collection, where))) as number,
+        remove: async (collection, which) => (await write(await call('remove', collection, which))) as number,
+        query: async (collection, { signal, ...query }) => (await read(await call('query', collection, query), { signal })) as Awaited<ReturnType<Passages['query']>>,
+        count: async (collection, where) => (await read(await call('count', collection, where))) as number,
       }
       return passages
     },

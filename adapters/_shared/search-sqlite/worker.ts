@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { failureOf } from '../sqlite/failures.ts'
 import { openIndex } from './database.ts'
-import { createIndex } from './index.ts'
+import { createIndex } from './collections.ts'
 import type { Answer, Call } from './threads.ts'
 
 const port = parentPort!
