@@ -35,7 +35,7 @@ export const addedIn = (dataDir: string) => readWritten<Added>(addedPath(dataDir
 /** ADAPTERS_DIR: folders with commas between them; then what was added. */
 export const foldersOf = ({ ADAPTERS_DIR, DATA_DIR }: Pick<Settings, 'ADAPTERS_DIR' | 'DATA_DIR'>): string[] => [...(ADAPTERS_DIR ?? '').split(',').map(folder => folder.trim()).filter(Boolean), ...addedIn(DATA_DIR).map(({ folder }) => resolve(DATA_DIR, folder))]
 const settingOf = (port: string): keyof Settings => `${port.toUpperCase()}_URL` as keyof Settings
-export const ports = ['clock', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'mail', 'models', 'limits', 'http'] as const
+export const ports = ['clock', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'search', 'mail', 'models', 'limits', 'http'] as const
 export type PortName = (typeof ports)[number]
 
 /** INVALID_FIELD names the setting and says which schemes exist. */

@@ -19,11 +19,11 @@ const offeredOf = (commands: Commands) => [...commands].map(([name, { summary, o
 
 /** Found by path, for neither the kits nor what an operator does with files are the kernel's. */
 const found = <T>(path: string) => import(new URL(`../../${path}${import.meta.filename.slice(-3)}`, import.meta.url).href) as Promise<T>
-type Backup = { backupCommand: (settings: object, storage: object) => RunnableCommand; backupOptions: TSchema; restoreOptions: TSchema; restore: (from: string, dataDir: string) => Promise<object> }
+type Backup = { backupCommand: (settings: object, storage: object, search: object) => RunnableCommand; backupOptions: TSchema; restoreOptions: TSchema; restore: (from: string, dataDir: string) => Promise<object> }
 const backup = () => found<Backup>('plugins/operator/backup')
 
 function commandsOf({ kernel, settings, engine }: Booted, { backupCommand }: Backup): Commands {
-  const commands = new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'))] as const]), offered = offeredOf(commands)
+  const commands = new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'), engine('search'))] as const]), offered = offeredOf(commands)
   // What the command line asks a living server first: it may serve plugins that are not part of this program.
   return commands.set('help', { summary: 'Every command with its options.', options: t.Object({}), run: async () => offered })
 }

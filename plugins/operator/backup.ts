@@ -4,13 +4,14 @@ import { copyFile, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { Type as t } from 'typebox'
 import { fault } from '#kernel'
+import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 
-type Settings = { readonly DATA_DIR: string; readonly STORAGE_URL: string; readonly EVENTLOG_URL?: string; readonly BLOBS_URL?: string }
+type Settings = { readonly DATA_DIR: string; readonly STORAGE_URL: string; readonly EVENTLOG_URL?: string; readonly BLOBS_URL?: string; readonly SEARCH_URL: string }
 
-const database = 'platform.db'
-/** What is no part of a copy: the live database (it is copied by itself), its locks, and what is half written. */
-const isLive = (name: string) => name.startsWith(database) || name.startsWith('.')
+const database = 'platform.db', index = 'search.db'
+/** What is no part of a copy: live databases (each is copied by itself), their locks, and what is half written. */
+const isLive = (name: string) => name.startsWith(database) || name.startsWith(index) || name.startsWith('.')
 const isWithin = (path: string, folder: string) => path === folder || path.startsWith(folder + sep)
 
 function requireEmpty(path: string, field: string): void {
@@ -27,10 +28,11 @@ function requireEmpty(path: string, field: string): void {
 }
 
 /** A copy of DATA_DIR is whole only when everything lies there, under its usual name. */
-function requireEmbedded({ DATA_DIR, STORAGE_URL, EVENTLOG_URL = STORAGE_URL, BLOBS_URL = 'file:' }: Settings): void {
-  for (const [setting, value, name] of [['STORAGE_URL', STORAGE_URL, database], ['EVENTLOG_URL', EVENTLOG_URL, database], ['BLOBS_URL', BLOBS_URL, 'blobs']] as const) {
-    const { pathname } = new URL(value)
-    if (pathname === '' || pathname === '/' || resolve(decodeURIComponent(pathname)) === join(resolve(DATA_DIR), name)) continue
+function requireEmbedded({ DATA_DIR, STORAGE_URL, EVENTLOG_URL = STORAGE_URL, BLOBS_URL = 'file:', SEARCH_URL }: Settings): void {
+  for (const [setting, value, name] of [['STORAGE_URL', STORAGE_URL, database], ['EVENTLOG_URL', EVENTLOG_URL, database], ['BLOBS_URL', BLOBS_URL, 'blobs'], ['SEARCH_URL', SEARCH_URL, index]] as const) {
+    const { pathname, protocol } = new URL(value)
+    // Another service is saved by its own tools, and what is found there can be made anew.
+    if ((setting === 'SEARCH_URL' && protocol !== 'sqlite:') || pathname === '' || pathname === '/' || resolve(decodeURIComponent(pathname)) === join(resolve(DATA_DIR), name)) continue
     throw fault('UNAVAILABLE', { what: 'backup', why: `${setting} keeps its data elsewhere than in DATA_DIR/${name}; save it by its own tools` })
   }
 }
@@ -58,7 +60,7 @@ async function copyTree(from: string, to: string): Promise<void> {
 export const backupOptions = t.Object({ to: t.String({ minLength: 1, description: 'The folder to make.' }) }, { additionalProperties: false })
 
 /** The database first, then the files: blobs are only ever added, so every one that the copy names is there. */
-export const backupCommand = (settings: Settings, storage: StorageEngine) => ({
+export const backupCommand = (settings: Settings, storage: StorageEngine, search: SearchEngine) => ({
   summary: 'Copies the embedded installation into an empty folder while it runs.',
   options: backupOptions,
   async run(options: unknown) {
@@ -69,6 +71,7 @@ export const backupCommand = (settings: Settings, storage: StorageEngine) => ({
     requireEmpty(to, 'to')
     try {
       await storage.backup(join(to, database))
+      await search.backup?.(join(to, index))
       await copyTree(dataDir, to)
     } catch (error) {
       // Half a copy must not be taken for one, nor stand in the way of the next.
@@ -88,8 +91,10 @@ export async function restore(from: string, dataDir: string): Promise<{ from: st
   if (isWithin(to, source)) throw fault('INVALID_FIELD', { field: 'from', why: 'must not hold DATA_DIR itself' })
   requireEmpty(to, 'DATA_DIR')
   await copyTree(source, to)
-  await copyFile(join(source, database), join(to, database))
-  await sync(join(to, database))
+  for (const name of [index, database].filter(name => existsSync(join(source, name)))) {
+    await copyFile(join(source, name), join(to, name))
+    await sync(join(to, name))
+  }
   await sync(to)
   return { from: source, to }
 }

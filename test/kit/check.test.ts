@@ -21,7 +21,7 @@ export default { ...house, port: '${port}', scheme: '${scheme}', ${facts} open: 
 test('what each port promises holds for the adapters of the house, and what they ride on is opened for them', async () => {
   for (const [port, url, holds, unsupported, more] of [
     ['queue', 'storage:', 20, 0], ['queue', 'storage:', 20, 0, { on: `storage=sqlite:${home}/q{n}.db` }], ['billing', 'ledger:', 18, 0], ['billing', 'ledger:', 18, 0, { on: `storage=sqlite:${home}/b{n}.db` }],
-    ['limits', 'memory:', 8, 0], ['clock', 'system:', 7, 0], ['clock', 'manual:', 7, 0],
+    ['search', 'memory:', 27, 3], ['search', `sqlite:${home}/s{n}.db`, 27, 2], ['limits', 'memory:', 8, 0], ['clock', 'system:', 7, 0], ['clock', 'manual:', 7, 0],
     ['mail', 'memory:', 9, 0], ['mail', `outbox:${home}/{n}`, 9, 0, { letters: `${home}/{n}` }], ['mail', 'outbox:', 3, 6],
   ] as const) {
     const report = await check(port, url, more)
@@ -34,6 +34,8 @@ test('a broken one of each port fails by the name of what it does not keep', asy
     ['queue', 'queue/storage.ts', '{ ...engine, cancel: async id => { await engine.cancel(id); return true } }', ['queue: a waiting job is cancelled, a running one is told, an ended one stays']],
     ['billing', 'billing/ledger.ts', '{ ...engine, capture: (org, input) => engine.capture(org, { ...input, amount: input.amount + 1 }) }', ['billing: credits, holds, captures and releases carry the balance after them', 'billing: amounts are whole, not negative, and add up to a safe number; keys of holds are theirs']],
     ['limits', 'limits/memory.ts', '{ ...engine, reset() {} }', ['limits: reset forgets one subject\'s count', 'limits: closed, it refuses; closing twice is allowed; opened again, it serves']],
+    ['search', 'search/memory.ts', `{ ...engine, within: org => { const own = engine.within(org); return { ...own, query: async (name, query) => { const { where, ...rest } = query, { hits, more } = await own.query(name, { ...rest, limit: 100, offset: 0 }), all = where ? new Set((await own.query(name, query)).hits.map(hit => hit.id)) : undefined; return { hits: hits.filter(hit => !all || all.has(hit.id)).slice(query.offset ?? 0).slice(0, query.limit ?? 10), more } } } } }`, ['search: a filter loses nothing: what it lets through is found, however many are better', 'search: pages are parts of one order, and more says whether there are further ones']],
+    ['search', 'search/memory.ts', `{ ...engine, within: () => engine.within('everybody') }`, ['search: one organisation\'s collection is unknown to another, and weighs nothing there', 'search: an organisation whose name is not plain is refused']],
     ['mail', 'mail/memory.ts', '{ ...engine, send: (letter, more) => engine.send({ ...letter, to: "ann@example.org" }, more) }', ['mail: whatever could forge a header or reach another reader is refused', 'mail: what was refused or aborted is not sent']],
     ['clock', 'clock/system.ts', '{ ...engine, id: () => crypto.randomUUID() }', ['clock: ids are UUIDs of version 7 that never repeat and sort in the order of their making']],
     ['clock', 'clock/system.ts', '{ ...engine, sleep: (ms, signal) => new Promise((done, failed) => { const timer = setTimeout(done, ms); signal?.addEventListener("abort", () => { clearTimeout(timer); failed(signal.reason) }) }) }', ['clock: a sleeper does not keep the process alive']],
@@ -78,7 +80,7 @@ test('a mistake in what it rides on is told by the option\'s name', async () => 
   await fails(/^on: "sqlite:" is not written as <port>=<url>/, 'queue', 'storage:', { on: 'sqlite:' })
   await fails(/^on: there is no adapter "couch:"/, 'queue', 'storage:', { on: 'storage=couch:' })
   await fails(/^on: names one place for all checks; write \{n\}/, 'queue', 'storage:', { on: `storage=sqlite:${home}/one.db` })
-  await fails(/^port: .*there are storage, eventlog, blobs, billing, queue, limits, mail, clock, models/, 'http', 'restify:')
+  await fails(/^port: .*there are storage, eventlog, blobs, search, billing, queue, limits, mail, clock, models/, 'http', 'restify:')
 })
 
 test.after(() => rmSync(home, { recursive: true, force: true }))

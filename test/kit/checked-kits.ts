@@ -12,6 +12,7 @@ import type { RateLimiter } from '#ports/limits.ts'
 import type { Letter, Mailer } from '#ports/mail.ts'
 import type { ModelProvider } from '#ports/models.ts'
 import type { Queue } from '#ports/queue.ts'
+import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { billingKit } from './billing.ts'
 import { blobsKit } from './blobs.ts'
@@ -23,6 +24,7 @@ import { mailKit } from './mail.ts'
 import { modelsKit } from './models.ts'
 import { queueKit } from './queue.ts'
 import type { Test } from './runner.ts'
+import { searchKit } from './search.ts'
 import { storageKit } from './storage.ts'
 
 /** What is told of a check that is not made. */
@@ -57,6 +59,11 @@ export const kits: Kits = {
   blobs: (test, parts, unasked) => {
     blobsKit(test, 'blobs', { survives: !parts.adapter.fleeting, place: () => placeOf<BlobsEngine>(parts, systemClock()) })
     unasked('blobs: a full store refuses and stays whole', 'a full store cannot be made by a URL')
+    lost(parts, unasked)
+  },
+  search: (test, parts, unasked) => {
+    const exactStatistics = 'the port does not promise it: an engine may count what was replaced until it tidies up'
+    searchKit(test, 'search', { survives: !parts.adapter.fleeting, lacks: { another: alone(parts), exactStatistics }, unasked, place: () => placeOf<SearchEngine>(parts, systemClock()) })
     lost(parts, unasked)
   },
   billing: (test, parts, unasked) => billingKit(test, 'billing', { lacks: { another: alone(parts) }, unasked, place: async () => {

@@ -33,7 +33,7 @@ export type Checkplace<T> = {
   marked(text: string): string
 }
 
-const embedded: Readonly<Record<string, string>> = { storage: 'memory:', eventlog: 'memory:', blobs: 'memory:', limits: 'memory:', mail: 'memory:', billing: 'ledger:', queue: 'storage:', models: 'scripted:?interval_ms=0' }
+const embedded: Readonly<Record<string, string>> = { storage: 'memory:', eventlog: 'memory:', blobs: 'memory:', search: 'memory:', limits: 'memory:', mail: 'memory:', billing: 'ledger:', queue: 'storage:', models: 'scripted:?interval_ms=0' }
 /** `{n}` in a URL is another place for each check. */
 export const placeholder = '{n}'
 

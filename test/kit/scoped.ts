@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import type { Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
+import type { SearchEngine } from '#ports/search.ts'
 import type { Collection, Doc, StorageEngine } from '#ports/storage.ts'
-import { scopeBlobs, scopeEventlog, tenantStore } from '../../kernel/tenancy.ts'
+import { scopeBlobs, scopeEventlog, scopeSearch, tenantStore } from '../../kernel/tenancy.ts'
 
 const [ours, theirs] = ['00000000-0000-7000-8000-00000000000a', '00000000-0000-7000-8000-00000000000b']
 /** What the stamp adds to a document: `,"orgId":"…"`. */
@@ -96,6 +97,33 @@ export function scopedBlobs(engine: BlobsEngine): BlobsEngine {
       if (/^[0-9a-f-]{36}$/.test(orgId)) return shadowed(tenant({ orgId }))
       assert.throws(() => tenant({ orgId }), /without an organisation/)
       return engine.within(orgId)
+    },
+    ping: () => engine.ping(), close: () => engine.close(),
+  }
+}
+
+/** What is indexed in one organisation's collection is indexed in another's too, with more that would be in the way of everything: it must be nowhere. */
+export function scopedSearch(engine: SearchEngine): SearchEngine {
+  const { tenant } = scopeSearch(engine), shadow = '00000000-0000-7000-8000-0000000000ff'
+  return {
+    within(orgId) {
+      if (!/^[0-9a-f-]{36}$/.test(orgId)) {
+        assert.throws(() => tenant({ orgId }), /without an organisation/)
+        return engine.within(orgId)
+      }
+      const own = tenant({ orgId }), other = tenant({ orgId: shadow })
+      return {
+        ...own,
+        async define(collection, spec) {
+          await own.define(collection, spec)
+          await other.define(collection, spec)
+        },
+        async index(collection, passages, options) {
+          const indexed = await own.index(collection, passages, options)
+          await other.index(collection, passages.map(passage => ({ ...passage, id: `shadow-${passage.id}`, text: `${passage.text} ${passage.text}` }))).catch(() => undefined)
+          return indexed
+        },
+      }
     },
     ping: () => engine.ping(), close: () => engine.close(),
   }

@@ -29,7 +29,7 @@ export async function readEvents(response: Response, stop: (event: SseEvent) => 
   return found
 }
 
-const memory = { STORAGE_URL: 'memory:', BLOBS_URL: 'memory:', MAIL_URL: 'memory:', MODELS_URL: 'scripted:?tokens=5&interval_ms=0', LOG_LEVEL: 'error' }
+const memory = { STORAGE_URL: 'memory:', BLOBS_URL: 'memory:', SEARCH_URL: 'memory:', MAIL_URL: 'memory:', MODELS_URL: 'scripted:?tokens=5&interval_ms=0', LOG_LEVEL: 'error' }
 
 export async function startServer({ env = {}, plugins, given = {} }: { env?: Environment; plugins?: readonly Plugin[]; given?: Readonly<Record<string, unknown>> } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-'))

@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { sqliteSearch } from '#adapters/search/sqlite.ts'
+import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { backupCommand } from '../../plugins/operator/backup.ts'
+import { backupCommand, restore } from '../../plugins/operator/backup.ts'
 import { readSettings } from '../../kernel/settings.ts'
 import { commandLine, endProcesses, runMain, startProcess } from '../kit/process.ts'
 
@@ -102,10 +104,23 @@ test('without a server a copy is made all the same', async () => {
   assert.ok(readdirSync(folder('cold')).includes('auth.secret'))
 })
 
+test('what can be searched goes with the copy, and comes back with it', async () => {
+  const scope = '01890000-0000-7000-8000-00000000000a', search = sqliteSearch({ path: join(env.DATA_DIR, 'search.db') })
+  await search.within(scope).define('notes', {})
+  await search.within(scope).index('notes', [{ id: 'a', text: 'needles' }])
+  await search.close()
+  await commandLine(['backup', '--to', folder('searched')], env)
+  assert.equal(readdirSync(folder('searched')).filter(name => name.startsWith('search.db')), ['search.db'])
+  await restore(folder('searched'), folder('restored-search'))
+  const again = sqliteSearch({ path: join(folder('restored-search'), 'search.db') })
+  assert.equal((await again.within(scope).query('notes', { text: 'needle' })).hits.map(({ id }) => id), ['a'])
+  await again.close()
+})
+
 test('a copy that fails on its way leaves nothing that could be taken for one', async () => {
   const settings = readSettings(env)
   const storage = { async backup(path: string) { writeFileSync(path, 'half'); throw new Error('the disk is full') } } as unknown as StorageEngine
-  await backupCommand(settings, storage).run({ to: folder('half') }).then(() => assert.unreachable(), (error: Error) => assert.match(error.message, /the disk is full/))
+  await backupCommand(settings, storage, {} as SearchEngine).run({ to: folder('half') }).then(() => assert.unreachable(), (error: Error) => assert.match(error.message, /the disk is full/))
   assert.equal(readdirSync(folder('half')), [])
 })
 

@@ -5,12 +5,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { startMongo } from './mongodb.ts'
 import { startS3 } from './s3.ts'
+import { startOpenSearch } from './opensearch.ts'
 import type { Started } from './server.ts'
 
 /** `variable` names a server of the user's own; `tests`: parts of the paths of the tests that need it. */
 const servers: readonly { readonly variable: string; readonly name: string; readonly here: string; readonly tests: readonly string[]; start(): Promise<Started> }[] = [
   { variable: 'MONGODB_URL', name: 'MongoDB', here: 'MongoDB-compatible server (SecantusDB, not MongoDB)', tests: ['mongodb', 'agenda', 'test/processes'], start: startMongo },
   { variable: 'S3_URL', name: 'S3', here: 'server that speaks S3 (moto, not S3)', tests: ['s3'], start: startS3 },
+  { variable: 'OPENSEARCH_URL', name: 'OpenSearch', here: 'OpenSearch 2.19.1', tests: ['opensearch'], start: startOpenSearch },
 ]
 
 const say = (text: string) => process.stdout.write(`${text}\n`)

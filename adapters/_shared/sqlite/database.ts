@@ -25,8 +25,8 @@ export type Database = {
 
 const unavailable = (path: string, why: string, cause?: unknown) => fault('UNAVAILABLE', { what: `The database ${path}`, why }, { cause })
 
-/** An exclusive lock on a file of its own, which the operating system frees however the process ends. */
-function lock(path: string): DatabaseSync {
+/** An exclusive lock on a file of its own, `<path>.lock`, which the operating system frees however the process ends. */
+export function lock(path: string): DatabaseSync {
   const held = new DatabaseSync(`${path}.lock`, { timeout: 0 })
   try {
     // Nothing is ever written in it: its journal need be no file, which everybody could read.

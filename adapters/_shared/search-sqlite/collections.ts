@@ -1,0 +1,114 @@
+// The embedded search index on one connection: what a thread of it does, and the one in memory does by itself.
+import type { DatabaseSync } from 'node:sqlite'
+import { searchLimits, type CollectionSpec, type Hits, type Language, type Passage, type SearchQuery } from '#ports/search.ts'
+import type { Where } from '#ports/storage.ts'
+import { analysisVersion, createAnalysers } from '../analysis/analyser.ts'
+import { checkBatch, checkedIds, checkedQuery, checkedSpec, checkedWhere, keptFields, notFound, saidLanguage, sameSpec, sorted, type Fields } from '../search/checks.ts'
+import { hitsOf, pageOf } from '../search/fusion.ts'
+import { failureOf } from '../sqlite/failures.ts'
+import type { Failure } from '../sqlite/protocol.ts'
+import { byVector, byWords, count } from './ranking.ts'
+import { drop, find, make, passageOf, removeWhich, rows, select, writer, type Passage as Stored, type Row, type Table } from './tables.ts'
+
+/** As it travels between threads. */
+export type Indexed = { readonly indexed: number; readonly errors: readonly { readonly at: number; readonly id: string; readonly failure: Failure }[] }
+
+/** Calls are made one after the other: those of a writer change tables that the next one reads. */
+export function createIndex(db: DatabaseSync) {
+  const analysers = createAnalysers()
+  const of = (org: string, collection: string): Table => {
+    const table = find(db, org, collection)
+    if (!table) throw notFound()
+    return table
+  }
+  /** All of it or nothing. */
+  const together = <T>(begin: string, act: () => T): T => {
+    db.exec(begin)
+    try {
+      const done = act()
+      db.exec('COMMIT')
+      return done
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK')
+      throw error
+    }
+  }
+  /** Goes through all passages, each analysed anew. */
+  const refill = (before: Table, table: Table, put: (passage: Stored) => void, languageOf: (text: string) => Stored['language']) => {
+    const { spec } = table, keepsVectors = before.spec.dimensions === spec.dimensions
+    const all = select(db, `SELECT id, text, said, fields, vector FROM p_${before.at} LEFT JOIN v_${before.at} USING (row)`).iterate() as Iterable<unknown> as Iterable<Row>
+    for (const [id, text, said, fields, vector] of all) {
+      const bytes = vector as Uint8Array | null, language = saidLanguage(said as Language | null, spec)
+      put({
+        id: id as string, text: text as string, fields: keptFields(JSON.parse(fields as string) as Fields, spec), said: language, language: language ?? languageOf(text as string),
+        vector: keepsVectors && bytes ? new Float32Array(bytes.buffer, bytes.byteOffset, spec.dimensions) : undefined,
+      })
+    }
+  }
+
+  return {
+    async define(org: string, collection: string, given: CollectionSpec): Promise<void> {
+      const spec = checkedSpec(given), analyser = await analysers(spec.languages), before = find(db, org, collection)
+      if (before && sameSpec(before.spec, spec) && before.analysis === analysisVersion) return
+      together('BEGIN IMMEDIATE', () => {
+        db.prepare('DELETE FROM collections WHERE org = ? AND name = ?').run(org, collection)
+        const at = Number(db.prepare('INSERT INTO collections (org, name, spec, analysis) VALUES (?, ?, ?, ?)').run(org, collection, JSON.stringify(spec), analysisVersion).lastInsertRowid)
+        const table: Table = { at, spec, analysis: analysisVersion }
+        make(db, table)
+        if (!before) return
+        refill(before, table, writer(db, table, analyser).put, analyser.languageOf)
+        drop(db, before.at)
+      })
+    },
+    async drop(org: string, collection: string): Promise<boolean> {
+      const table = find(db, org, collection)
+      if (table) together('BEGIN IMMEDIATE', () => {
+        db.prepare('DELETE FROM collections WHERE at = ?').run(table.at)
+        drop(db, table.at)
+      })
+      return table !== undefined
+    },
+    async collections(org: string): Promise<string[]> {
+      return rows(db, 'SELECT name FROM collections WHERE org = ? ORDER BY name', org).map(([name]) => name as string)
+    },
+    async index(org: string, collection: string, passages: readonly Passage[]): Promise<Indexed> {
+      checkBatch(passages)
+      const table = of(org, collection), analyser = await analysers(table.spec.languages), { good, indexed, errors } = sorted(passages, table.spec, collection)
+      if (good.length > 0) together('BEGIN IMMEDIATE', () => {
+        const { put } = writer(db, table, analyser)
+        for (const passage of good) put(passageOf(passage, analyser))
+      })
+      return { indexed, errors: errors.map(({ at, id, error }) => ({ at, id, failure: failureOf(error) })) }
+    },
+    async remove(org: string, collection: string, which: { readonly ids: readonly string[] } | { readonly where: Where }): Promise<number> {
+      const table = of(org, collection), checked = 'ids' in which ? { ids: checkedIds(which.ids) } : { where: checkedWhere(which.where, table.spec) }
+      return together('BEGIN IMMEDIATE', () => removeWhich(db, table, checked))
+    },
+    async query(org: string, collection: string, query: SearchQuery): Promise<Hits> {
+      let analyser = await analysers(of(org, collection).spec.languages)
+      for (;;) {
+        const { languages } = of(org, collection).spec
+        analyser = await analysers(languages)
+        // While a language was loaded the collection may have become another.
+        const answer = together('BEGIN', () => {
+          const table = of(org, collection)
+          if (table.spec.languages.join() !== languages.join()) return undefined
+          const checked = checkedQuery(query, table.spec), { mode, text, vector, where, cosineMin } = checked
+          const terms = analyser.queryTerms(text, searchLimits.queryTermsMax)
+          const lists = [...(mode === 'vector' ? [] : [byWords(db, table, terms, where)]), ...(mode === 'lexical' ? [] : [byVector(db, table, vector, where, cosineMin)])]
+          const { best, more } = pageOf(lists, checked)
+          const kept = new Map(rows(db, `SELECT id, text, language, fields FROM p_${table.at} WHERE id IN (SELECT value FROM json_each(?))`, JSON.stringify(best.map(({ id }) => id)))
+            .map(([id, text, language, fields]) => [id, { text: text as string, language: language as Stored['language'], fields: JSON.parse(fields as string) as Fields }]))
+          return hitsOf(best, more, id => kept.get(id), analyser, terms)
+        })
+        if (answer) return answer
+      }
+    },
+    async count(org: string, collection: string, where: Where = {}): Promise<number> {
+      return together('BEGIN', () => {
+        const table = of(org, collection)
+        return count(db, table, checkedWhere(where, table.spec))
+      })
+    },
+  }
+}

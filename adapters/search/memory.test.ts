@@ -1,0 +1,7 @@
+import { test } from 'uvu'
+import { scopedSearch } from '../../test/kit/scoped.ts'
+import { searchKit } from '../../test/kit/search.ts'
+import { memorySearch } from './memory.ts'
+
+for (const [name, face] of [['memory', memorySearch], ['memory, of a tenant', () => scopedSearch(memorySearch())]] as const) searchKit(test, name, { place: async () => ({ open: async () => face() }), survives: false, lacks: { another: 'it is in one process' } })
+test.run()

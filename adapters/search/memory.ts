@@ -1,0 +1,47 @@
+// The embedded search index in this process's memory, for tests: gone when it closes.
+import { DatabaseSync } from 'node:sqlite'
+import { defineAdapter } from '#ports/adapter.ts'
+import type { SearchEngine } from '#ports/search.ts'
+import { gate } from '../_shared/gate.ts'
+import { adopt } from '../_shared/search-sqlite/database.ts'
+import { searchEngine } from '../_shared/search-sqlite/engine.ts'
+import { createIndex } from '../_shared/search-sqlite/collections.ts'
+import { WHAT, type Call } from '../_shared/search-sqlite/threads.ts'
+import { failureOf, raise } from '../_shared/sqlite/failures.ts'
+
+export function memorySearch(): SearchEngine {
+  const { check, shut } = gate(WHAT)
+  let opened: { readonly db: DatabaseSync; readonly calls: Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>> } | undefined
+  let last: Promise<unknown> = Promise.resolve()
+  const open = () => {
+    const db = new DatabaseSync(':memory:')
+    adopt(db)
+    return { db, calls: createIndex(db) as never }
+  }
+  const run = (call: Call, { signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<unknown> => {
+    // As if it had gone to a thread: what the caller changes afterwards changes nothing here, and each waits for the one before.
+    const [kind, ...args] = structuredClone(call) as [string, ...unknown[]]
+    const done = last.then(async () => {
+      check()
+      signal?.throwIfAborted()
+      try {
+        return structuredClone(await (opened ??= open()).calls[kind]!(...args))
+      } catch (error) {
+        throw raise(failureOf(error))
+      }
+    })
+    last = done.catch(() => undefined)
+    return done
+  }
+  return searchEngine({
+    check, write: run, read: run,
+    ping: async () => undefined,
+    async close() {
+      if (!shut()) return
+      await last
+      opened?.db.close()
+    },
+  })
+}
+
+export default defineAdapter<SearchEngine>({ port: 'search', scheme: 'memory', fleeting: true, open: async () => memorySearch() })

@@ -1,0 +1,68 @@
+// The kit against the server that OPENSEARCH_URL names. Each check has a prefix of its own.
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { hasCode } from '#contracts/faults.ts'
+import { opening } from '../../test/kit/opening.ts'
+import { freshPrefix, openSearchUrl } from '../../test/kit/opensearch.ts'
+import { index, ORG, plain } from '../../test/kit/search-common.ts'
+import { searchKit } from '../../test/kit/search.ts'
+import { systemClock } from '../clock/system.ts'
+import { openSearch } from './opensearch.ts'
+
+// The pause before another try keeps no process alive.
+const awake = setInterval(() => undefined, 1000)
+test.after(() => clearInterval(awake))
+
+const secret = (name: string) => process.env[name]
+if (openSearchUrl === undefined) test.skip('opensearch: the kit (OPENSEARCH_URL is not set)', () => undefined)
+else {
+  searchKit(test, 'opensearch', {
+    survives: true, lacks: { exactStatistics: 'Lucene counts what was replaced until its segments are merged' },
+    place: async () => {
+      const { url } = freshPrefix()
+      return { open: () => openSearch(opening(url.href, { clock: systemClock(), secret })) }
+    },
+  })
+}
+
+if (openSearchUrl !== undefined) test('opensearch: a change whose process died is taken over: what it left goes away, and writers that waited for it are served', async () => {
+  const { url, prefix } = freshPrefix(), time = systemClock(), faster = 100
+  const engine = await openSearch(opening(url.href, { clock: { ...time, monotonic: () => time.monotonic() * faster, sleep: (ms, signal) => time.sleep(ms / faster, signal) }, secret })), patient = await openSearch(opening(url.href, { clock: time, secret }))
+  const raw = (method: string, path: string, body?: object) => fetch(`http://${url.host}/${path}`, { method, headers: { 'content-type': 'application/json' }, ...(body ? { body: JSON.stringify(body) } : {}) }).then(response => response.json() as Promise<Record<string, object>>)
+  try {
+    await engine.within(ORG).define('c', plain)
+    await index(engine.within(ORG), 'c', [{ id: 'a', text: 'running' }])
+    const [first] = Object.keys(await raw('GET', `${prefix}.*`)), next = first!.replace('-000001', '-000002')
+    await raw('PUT', next, { mappings: { _meta: { org: ORG, collection: 'c', beat: 'the last' } }, aliases: { [`${next}-filling`]: {} } })
+    await raw('PUT', `${first}/_block/write`)
+    const waiting = patient.within(ORG).index('c', [{ id: 'b', text: 'runs' }])
+    await engine.within(ORG).define('c', { languages: ['en'] })
+    assert.equal((await waiting).errors, [])
+    assert.equal((await engine.within(ORG).query('c', { text: 'run' })).hits.map(({ id }) => id).sort(), ['a', 'b'])
+    assert.equal(Object.keys(await raw('GET', `${prefix}.*`)), [next])
+    // Defined the same again while a dead one's refusal of writes is still there.
+    await raw('PUT', `${next}/_block/write`)
+    await engine.within(ORG).define('c', { languages: ['en'] })
+    await index(engine.within(ORG), 'c', [{ id: 'c', text: 'ran' }])
+    await engine.within(ORG).drop('c')
+  } finally {
+    await engine.close()
+    await patient.close()
+  }
+})
+
+test('opensearch: where no server answers, a sentence says so, and neither address nor password is told', async () => {
+  const error = await openSearch(opening('opensearch://127.0.0.1:1/x', { clock: systemClock(), secret: name => (name === 'OPENSEARCH_USERNAME' ? 'somebody' : 'hidden-word') })).then(() => undefined, (reason: Error) => reason)
+  assert.ok(hasCode(error, 'UNAVAILABLE'))
+  assert.is(error.message, 'The search service is not available: the connection failed.')
+})
+
+test('opensearch: a URL that cannot be meant is refused by its field', async () => {
+  for (const [url, field] of [['opensearch:x', 'SEARCH_URL'], ['opensearch://ann:hidden@host:9200/', 'SEARCH_URL'], ['opensearch://host:9200/A', 'SEARCH_URL'], ['opensearch://host:9200/a/b', 'SEARCH_URL'], ['opensearch://host:9200/?tls=maybe', 'tls'], ['opensearch://host:9200/?ca=/nowhere', 'ca'], ['opensearch://host:9200/?shards=0', 'shards'], ['opensearch://host:9200/?timeout_ms=1', 'timeout_ms']] as const) {
+    const error = await openSearch(opening(url, { clock: systemClock() })).then(() => undefined, (reason: Error) => reason)
+    assert.ok(hasCode(error, 'INVALID_FIELD') && error.values['field'] === field, `${url}: ${error?.message}`)
+    assert.not.match(error.message, /hidden/)
+  }
+})
+
+test.run()

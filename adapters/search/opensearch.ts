@@ -1,0 +1,41 @@
+// Passages in OpenSearch 2.19 or 3.x: an index for each collection, behind an alias.
+import { defineAdapter, type Opening } from '#ports/adapter.ts'
+import type { SearchEngine } from '#ports/search.ts'
+import { checkedOrganisation } from '../_shared/blob-names.ts'
+import { gate } from '../_shared/gate.ts'
+import { createBulk } from '../_shared/opensearch/bulk.ts'
+import { connect, urlOptions, WHAT } from '../_shared/opensearch/connection.ts'
+import { createGenerations } from '../_shared/opensearch/generations.ts'
+import { createIndices } from '../_shared/opensearch/indices.ts'
+import { passagesOf } from '../_shared/opensearch/passages.ts'
+import { wholeOption } from '../_shared/options.ts'
+
+/** Resolves when a cluster answers; UNAVAILABLE when none does. */
+export async function openSearch({ url, clock, secret }: Pick<Opening, 'url' | 'clock' | 'secret'>): Promise<SearchEngine> {
+  const shards = wholeOption(url, 'shards', 1, { min: 1, max: 1024 }), asked = wholeOption(url, 'replicas', -1 as number, { max: 16 })
+  const connection = connect({ url, clock, secret }), { check, shut } = gate(WHAT)
+  const health = () => connection.call<{ number_of_data_nodes: number }>('GET', '/_cluster/health')
+  try {
+    const { number_of_data_nodes: nodes } = await health()
+    const indices = createIndices(connection, clock), bulk = createBulk(connection)
+    const generations = createGenerations({ connection, indices, bulk, clock, sizes: { shards, replicas: asked >= 0 ? asked : nodes > 1 ? 1 : 0 } })
+    return {
+      within(orgId) {
+        check()
+        return passagesOf(checkedOrganisation(orgId), { connection, indices, bulk, generations, clock, check })
+      },
+      async ping() {
+        check()
+        await health()
+      },
+      async close() {
+        if (shut()) await connection.close()
+      },
+    }
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+}
+
+export default defineAdapter<SearchEngine>({ port: 'search', scheme: 'opensearch', options: urlOptions, open: openSearch })

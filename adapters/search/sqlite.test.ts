@@ -1,0 +1,65 @@
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { hasCode } from '#contracts/faults.ts'
+import { index, ORG, plain } from '../../test/kit/search-common.ts'
+import { searchKit } from '../../test/kit/search.ts'
+import { sqliteSearch } from './sqlite.ts'
+
+const folder = () => mkdtempSync(join(tmpdir(), 'agent-platform-search-'))
+searchKit(test, 'sqlite', {
+  survives: true, lacks: { another: 'one process at a time has it open' },
+  place: async () => {
+    const at = folder()
+    return { open: async () => sqliteSearch({ path: join(at, 'search.db') }), clean: async () => rmSync(at, { recursive: true }) }
+  },
+})
+
+test('sqlite: until somebody searches there is no file and no thread, and asking whether it serves changes that not', async () => {
+  const at = folder(), path = join(at, 'search.db'), engine = sqliteSearch({ path })
+  await engine.ping()
+  await engine.backup!(join(at, 'copy.db'))
+  assert.equal([existsSync(path), existsSync(`${path}.lock`), existsSync(join(at, 'copy.db'))], [false, false, false])
+  await engine.within(ORG).collections()
+  assert.is(statSync(path).mode & 0o777, 0o600)
+  await engine.close()
+  rmSync(at, { recursive: true })
+})
+
+test('sqlite: a second server on the file, and a file of somebody else, are refused with a sentence', async () => {
+  const at = folder(), path = join(at, 'search.db'), engine = sqliteSearch({ path }), second = sqliteSearch({ path })
+  await engine.within(ORG).collections()
+  const refused = async (other: typeof second) => other.within(ORG).collections().then(() => 'it was opened', (error: Error) => (assert.ok(hasCode(error, 'UNAVAILABLE')), error.message))
+  assert.match(await refused(second), /another server has it open/)
+  await engine.close()
+  assert.equal(await second.within(ORG).collections(), [], 'tried again, it opens')
+  await second.close()
+  const foreign = new DatabaseSync(join(at, 'foreign.db'))
+  foreign.exec('CREATE TABLE theirs (x)')
+  foreign.close()
+  const third = sqliteSearch({ path: join(at, 'foreign.db') })
+  assert.match(await refused(third), /belongs to another program/)
+  await third.close()
+  rmSync(at, { recursive: true })
+})
+
+test('sqlite: a full quota refuses with STORAGE_FULL and keeps what it has; a copy made while it runs is whole', async () => {
+  const at = folder(), engine = sqliteSearch({ path: join(at, 'search.db'), bytesMax: 1_000_000 }), passages = engine.within(ORG)
+  await passages.define('c', plain)
+  await index(passages, 'c', [{ id: 'small', text: 'needle' }])
+  const error = await passages.index('c', Array.from({ length: 100 }, (_, n) => ({ id: `${n}`, text: `${n} needle words `.repeat(1000) }))).then(() => undefined, (reason: unknown) => reason)
+  assert.ok(hasCode(error, 'STORAGE_FULL'))
+  assert.is(await passages.count('c'), 1)
+  await index(passages, 'c', [{ id: 'other', text: 'needle' }])
+  await engine.backup!(join(at, 'copy.db'))
+  await engine.close()
+  const copy = sqliteSearch({ path: join(at, 'copy.db') })
+  assert.is((await copy.within(ORG).query('c', { text: 'needle' })).hits.length, 2)
+  await copy.close()
+  rmSync(at, { recursive: true })
+})
+
+test.run()

@@ -1,0 +1,79 @@
+// Passages in one SQLite file: FTS5 for words, exact cosine for vectors, in two threads that start when somebody searches.
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { fault } from '#contracts/faults.ts'
+import { defineAdapter, type Opening } from '#ports/adapter.ts'
+import type { SearchEngine } from '#ports/search.ts'
+import { gate } from '../_shared/gate.ts'
+import { searchEngine } from '../_shared/search-sqlite/engine.ts'
+import type { Thread } from '../_shared/search-sqlite/threads.ts'
+import { quotaOf, sqliteOptions } from '../_shared/sqlite/sharing.ts'
+
+const WHAT = 'The search index'
+
+type Threads = { readonly writer: Thread; readonly reader: Thread; readonly free: () => void }
+
+/** `sqlite:` is search.db in DATA_DIR; else `sqlite:./folder/search.db`, relative to the working directory, or `sqlite:///folder/search.db`. */
+function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): string {
+  const path = decodeURIComponent(url.pathname)
+  if (path === '' && url.host === '') return join(dataDir, 'search.db')
+  if (path.endsWith('/') || url.host !== '') throw fault('UNAVAILABLE', { what: WHAT, why: 'its URL is written sqlite:./folder/file.db or sqlite:///folder/file.db' })
+  return resolve(path)
+}
+
+async function start(path: string, bytesMax: number): Promise<Threads> {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  // Loaded when somebody searches, not before.
+  const [{ lock }, { startThread }] = await Promise.all([import('../_shared/sqlite/database.ts'), import('../_shared/search-sqlite/threads.ts')]), held = lock(path)
+  let writer: Thread | undefined
+  try {
+    // The writer makes the file that the reader reads.
+    writer = await startThread({ path, bytesMax, role: 'write' })
+    return { writer, reader: await startThread({ path, bytesMax, role: 'read' }), free: () => held.close() }
+  } catch (error) {
+    await writer?.close()
+    held.close()
+    throw error
+  }
+}
+
+export function sqliteSearch({ path, bytesMax = 0 }: { readonly path: string; readonly bytesMax?: number }): SearchEngine {
+  const { check, shut } = gate(WHAT)
+  let threads: Promise<Threads> | undefined, closing: Promise<void> | undefined
+  const started = (): Promise<Threads> => {
+    check()
+    // A start that failed is tried again by the next call.
+    threads ??= start(path, bytesMax).catch((error: unknown) => {
+      threads = undefined
+      throw error
+    })
+    return threads
+  }
+  const end = async () => {
+    const running = await threads?.catch(() => undefined)
+    if (!running) return
+    await running.reader.close()
+    await running.writer.close()
+    running.free()
+  }
+  return {
+    ...searchEngine({
+      check,
+      write: async (call, options) => (await started()).writer.call(call, options),
+      read: async (call, options) => (await started()).reader.call(call, options),
+      // Asking whether it serves must not start what nobody has needed yet.
+      ping: async () => void (await (await threads)?.reader.call(['collections', ''])),
+      close: () => (shut() ? (closing = end()) : closing!),
+    }),
+    async backup(to) {
+      if (threads === undefined && !existsSync(path)) return
+      await (await started()).reader.call(['backup', to])
+    },
+  }
+}
+
+export default defineAdapter<SearchEngine>({
+  port: 'search', scheme: 'sqlite', exclusive: true,
+  options: sqliteOptions,
+  open: async opening => sqliteSearch({ path: pathOf(opening), bytesMax: quotaOf(opening) }),
+})
