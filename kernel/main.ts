@@ -8,7 +8,7 @@ const mark = 'AGENT_PLATFORM_TUNED'
 
 /** The same process goes on as one with these flags, and with compiled code kept, so that the type stripper need not be loaded. No such call on Windows: there it starts as it is. */
 function tune(args: readonly string[]): void {
-  if (args[0] !== 'start' || process.env[mark] !== undefined || process.platform === 'win32' || !process.execve) return
+  if (args[0] !== 'start' || args.includes('--check') || process.env[mark] !== undefined || process.platform === 'win32' || !process.execve) return
   const cache = process.env['NODE_COMPILE_CACHE'] ?? join(resolve(import.meta.dirname, '..'), 'node_modules', '.cache', 'agent-platform')
   process.execve(process.execPath, [process.execPath, ...flags, ...process.execArgv, import.meta.filename, ...args], { ...process.env, [mark]: '1', NODE_COMPILE_CACHE: cache })
 }

@@ -7,6 +7,7 @@ import { fault } from '#contracts/faults.ts'
 import { addedIn, addedPath, foldersOf, loadAdapter, ports, schemesOf } from '../adapters.ts'
 import { boot, type Booted } from '../boot.ts'
 import { helpOf, readSettings } from '../settings.ts'
+import { checkInstallation } from './check.ts'
 import { createGenerations, importOnce } from '../generations.ts'
 import type { Plugin, RunnableCommand } from '../plugin.ts'
 import { readChoices } from '../choices.ts'
@@ -137,11 +138,17 @@ async function command(words: string[], rest: string[]): Promise<void> {
   }
 }
 
+/** Everything that a start would open, and no start. */
+async function check(json: boolean): Promise<void> {
+  createGenerations('check')
+  report({ ok: true, result: await checkInstallation(process.env, ({ DATA_DIR }) => allPlugins(DATA_DIR)) }, json)
+}
+
 async function help(): Promise<void> {
   const plugins = await allPlugins(readSettings(process.env).DATA_DIR)
   const usage = ({ name, options }: Offered) => [name, ...operandsOf(options).map(operand => `<${operand}>`), ...Object.keys(propertiesOf(options)).filter(option => !operandsOf(options).includes(option)).map(option => `--${option} …`)].join(' ')
   print('node kernel/main.ts <command> [options] [--json]\n\nCommands')
-  for (const [name, about] of [['start', 'Starts the API.'], ...[...(await offeredBy(plugins)), ...offeredOf(await adapterCommands(false))].map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.']] as const) print(`  ${name.padEnd(52)} ${about}`)
+  for (const [name, about] of [['start [--check]', 'Starts the API; with --check it opens every adapter, tells what is wrong, and ends.'], ...[...(await offeredBy(plugins)), ...offeredOf(await adapterCommands(false))].map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.']] as const) print(`  ${name.padEnd(52)} ${about}`)
   print('\nSettings (environment)')
   for (const { name, fallback, about } of helpOf(plugins)) print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
 }
@@ -151,8 +158,7 @@ export async function run(args: string[]): Promise<void> {
   if (rest.includes('--help') || rest.includes('-h') || words.length === 0) return help()
   switch (words.join(' ')) {
     case 'start':
-      parseArgs({ args: rest, options: {} })
-      return start()
+      return parseArgs({ args: rest, options: { check: { type: 'boolean' }, json: { type: 'boolean' } } }).values.check ? check(rest.includes('--json')) : start()
     case 'restore': {
       const { restore, restoreOptions } = await backup(), { options: { from }, json } = parseOptions(rest, restoreOptions), { DATA_DIR } = readSettings(process.env)
       if (typeof from !== 'string') throw fault('INVALID_FIELD', { field: 'from', why: 'is required' })
