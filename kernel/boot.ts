@@ -39,7 +39,7 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const storage = engines.engine<StorageEngine>('storage'), choices = createChoices({ dataDir: settings.DATA_DIR, storage })
   const peers = createPeers({ eventlog: engines.engine<EventlogEngine>('eventlog'), clock, log, alone: storage.exclusive })
   const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, peers, roster: () => roster })
-  const roster = createRoster({ choices, changed: () => peers.tell('plugins', null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  const roster = createRoster({ choices, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
   const following = new AbortController()
   const stop = () => {
     following.abort()
@@ -47,8 +47,9 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
     return kernel.stop().finally(generations.close)
   }
   const followOthers = () => {
-    const reconcile = () => void roster.reconcile().then(({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }), (error: unknown) => log('error', 'plugins.reconciled', { error }))
-    peers.hear('plugins', reconcile)
+    const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
+    const reconcile = () => void roster.reconcile().then(({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }), failed)
+    peers.hear('plugins', what => (what === null ? reconcile() : void roster.followBack((what as { rolledBack: string }).rolledBack).catch(failed)))
     // A hint may be lost.
     void (async () => {
       for (;;) {

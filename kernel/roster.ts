@@ -27,7 +27,7 @@ type Parts = {
   readonly check: (plugins: readonly Plugin[]) => void
   readonly generationOf: (name: string) => number | undefined
   /** This process has changed something; others want to know. */
-  readonly changed: () => void
+  readonly changed: (what?: { readonly rolledBack: string }) => void
 }
 
 const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
@@ -97,6 +97,12 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
     if (plugin.name !== name) throw refuse(`${old.source.entry} now says that it is ${plugin.name}. ${stays(name)}`)
     return { ...rest, plugin, before: versionOf(old) }
   }
+  const goBack = async (name: string): Promise<{ readonly now: Entry; readonly before: Version }> => {
+    const now = serving(name), { before } = now
+    if (!before) throw refuse(`${name} ${now.plugin.version} is the first that served; there is nothing to go back to.`)
+    await swap(new Map([...entries, [name, { ...before, stamp: before.source?.entry === now.source?.entry ? now.stamp : stampOf(before.source!), before: versionOf(now) }]]), stays(name))
+    return { now, before }
+  }
 
   const roster: Roster = {
     list: () => [
@@ -131,9 +137,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
       return listed(name)
     }),
     rollback: name => inTurn(async () => {
-      const now = serving(name), { before } = now
-      if (!before) throw refuse(`${name} ${now.plugin.version} is the first that served; there is nothing to go back to.`)
-      await swap(new Map([...entries, [name, { ...before, stamp: before.source?.entry === now.source?.entry ? now.stamp : stampOf(before.source!), before: versionOf(now) }]]), stays(name))
+      const { now, before } = await goBack(name)
       // Where the two lie in different places, the next start must find the right one.
       await choose(({ loaded, isolated }) => {
         if (before.isolated) isolated.set(name, before.isolated)
@@ -142,6 +146,8 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
         loaded.delete(now.source.entry)
         if (!isFound(before.source)) loaded.add(before.source.entry)
       })
+      // From the same files: nothing that others could read says so.
+      if (before.source?.entry === now.source?.entry) changed({ rolledBack: name })
       return listed(name)
     }),
     unload: name => inTurn(async () => {
@@ -213,6 +219,8 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
   }
   return {
     ...roster,
+    /** Somebody else has gone back to the generation before, and so does this process. */
+    followBack: (name: string) => inTurn(() => goBack(name)),
     isLimited: () => limits.size > 0,
     isEnabled: (plugin: string, orgId: string | undefined): boolean => !limits.has(plugin) || (orgId !== undefined && limits.get(plugin)!.has(orgId)),
     /** The first set: of this program (its plugins must all serve), then what an operator added (a broken one is told, and the rest serves). */

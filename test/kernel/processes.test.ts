@@ -1,0 +1,79 @@
+// What an operator changes at one process reaches the others that share its storage, told or not; what lies in DATA_DIR has another path at each.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { lasting, until } from '../kit/engine.ts'
+import { startServer, type TestServer } from '../kit/server.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'agent-platform-processes-')), living: TestServer[] = []
+const write = (name: string, answer: string) => {
+  mkdirSync(join(dir, name), { recursive: true })
+  writeFileSync(join(dir, name, 'plugin.js'), `
+import { definePlugin } from 'agent-platform/plugin'
+import { contract } from 'agent-platform/contract'
+export default definePlugin({ name: '${name}', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
+  contract: contract({ 'GET /${name}': { summary: 'For a test', auth: 'public', reply: { type: 'string' } } }),
+  routes: { 'GET /${name}': () => '${answer}' } })`)
+  return join(dir, name)
+}
+const start = async (given: ReturnType<typeof lasting>) => {
+  const server = await startServer({ given })
+  living.push(server)
+  return server
+}
+const answerOf = async (server: TestServer, name: string) => {
+  const { status, body } = await server.call('GET', `/${name}`)
+  return status === 200 ? body : status
+}
+const everywhere = (what: string, servers: readonly TestServer[], name: string, expected: unknown) => until(what, async () => (await Promise.all(servers.map(server => answerOf(server, name)))).every(answer => answer === expected))
+
+test('a plugin is loaded, reloaded, rolled back and unloaded at one process, and so at all; one that starts later finds it', async () => {
+  const given = lasting({ exclusive: false }), [one, other] = [await start(given), await start(given)], path = write('hello', 'first')
+  await one.roster.load(path)
+  await everywhere('loaded', [one, other], 'hello', 'first')
+  await new Promise(resolve => setTimeout(resolve, 20))
+  write('hello', 'second')
+  await other.roster.reload('hello')
+  await everywhere('reloaded', [one, other], 'hello', 'second')
+  await one.roster.rollback('hello')
+  await everywhere('rolled back', [one, other], 'hello', 'first')
+  await other.roster.rollback('hello')
+  await everywhere('and forth', [one, other], 'hello', 'second')
+  const late = await start(given)
+  assert.is(await answerOf(late, 'hello'), 'second')
+  await late.roster.unload('hello')
+  await everywhere('unloaded', [one, other, late], 'hello', 404)
+})
+
+test('limits to organisations and threads are the same at all', async () => {
+  const given = lasting({ exclusive: false }), [one, other] = [await start(given), await start(given)], path = write('shy', 'here')
+  await one.roster.load(path)
+  await everywhere('loaded', [one, other], 'shy', 'here')
+  const organisation = crypto.randomUUID(), listed = () => other.roster.list().find(({ name }) => name === 'shy')
+  await one.roster.enable('shy', [organisation])
+  await until('limited', () => listed()?.organisations?.[0] === organisation)
+  assert.is(await answerOf(other, 'shy'), 404)
+  await one.roster.enable('shy', null)
+  await one.roster.isolate('shy', { memory_mb: 64, stall_ms: 5000 })
+  await until('in a thread', () => listed()?.isolated?.memory_mb === 64)
+  assert.is(await answerOf(other, 'shy'), 'here')
+})
+
+test('a plugin in DATA_DIR is looked for in each process\'s own, and what is not there is told', async () => {
+  const given = lasting({ exclusive: false }), [one, other] = [await start(given), await start(given)]
+  mkdirSync(join(one.dataDir, 'packages', 'own'), { recursive: true })
+  writeFileSync(join(one.dataDir, 'packages', 'own', 'plugin.js'), `
+import { definePlugin } from 'agent-platform/plugin'
+export default definePlugin({ name: 'own', version: '1.0.0', kernel: '^1.0.0' })`)
+  await one.roster.load(join(one.dataDir, 'packages', 'own'))
+  await until('missed', () => other.roster.list().some(({ state, source }) => state === 'failed' && source.startsWith(other.dataDir)))
+  assert.is(other.roster.list().find(({ state }) => state === 'failed')!.detail.includes('There is nothing at'), true)
+})
+
+test.after(async () => {
+  for (const server of living) await server.stop()
+  rmSync(dir, { recursive: true, force: true })
+})
+test.run()
