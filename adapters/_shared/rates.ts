@@ -1,4 +1,4 @@
-// Whether a subject may do something now, from what is known of it. A bucket is the generic cell rate algorithm (ATM Forum, Traffic Management 4.1, 4.4.2): one number, the moment at which the subject is at rest again.
+// Whether a subject may do something now, from what is known of it. A bucket is the generic cell rate algorithm (ITU-T I.371): one number, the moment at which the subject is at rest again.
 import { fault } from '#contracts/faults.ts'
 import type { Rate } from '#ports/limits.ts'
 

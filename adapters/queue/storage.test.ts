@@ -1,4 +1,5 @@
 import { test } from 'uvu'
+import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'
 import { mortal } from '../../test/kit/mortal.ts'
 import { queueKit } from '../../test/kit/queue.ts'
@@ -30,5 +31,24 @@ queueKit(test, 'storage: sqlite', {
     const storage = await files.open()
     return place(files.clock, storage, () => storage.close().then(files.clean))
   },
+})
+test('shared: a worker whose clock is five minutes ahead leaves others their jobs while they live, and takes them over when they do not', async () => {
+  const clock = manualClock(), storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }, { engine, die } = mortal(storage), began: string[] = []
+  const [one, other] = [await queueOn(engine, clock, () => {}), await queueOn(storage, { ...clock, now: () => clock.now() + 300_000 }, () => {})]
+  const define = (queue: typeof one, name: string) => queue.define('work', ({ signal }) => {
+    began.push(name)
+    return new Promise(resolve => signal.addEventListener('abort', () => resolve()))
+  }, { leaseMs: 8000 })
+  define(one, 'one')
+  await one.enqueue('work', null)
+  await clock.advance(100)
+  define(other, 'other')
+  await clock.advance(120_000)
+  assert.equal(began, ['one'])
+  die()
+  await clock.advance(12_000)
+  assert.equal(began, ['one', 'other'])
+  await other.close()
+  await storage.close()
 })
 test.run()

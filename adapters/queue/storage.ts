@@ -1,4 +1,4 @@
-// Jobs as documents on any storage: a lease is a time until which nobody else takes the job.
+// Jobs as documents on any storage: a lease is a time until which nobody else takes the job; where several processes share the storage, a heartbeat that stands still, for their clocks are not compared.
 import { fault, hasCode } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -24,6 +24,8 @@ const timetables = collection<Timetable>({ name: 'timetables', scope: 'platform'
 const pollMs = { shared: 1000, exclusive: 30_000 } as const
 const retryMs = 1000
 const firedAtOnce = 50
+/** Of the jobs that others work on, so many are watched for a sign of life. */
+const watchedMax = 200
 
 /** Sleeps until woken or the time has come; `wake` before `sleep` makes the next sleep end at once. */
 function createPause(clock: Clock) {
@@ -89,8 +91,8 @@ function leaseOf({ storage, clock }: World, { id, attempt }: Row, owner: string,
 
 function createWorker(world: World, name: string, handler: (job: Job) => Promise<void>, options: Required<JobOptions>): Worker {
   const { storage, clock, log } = world
-  const running = new Map<string, Running>()
-  let taking = true
+  const running = new Map<string, Running>(), beats = new Map<string, { readonly due: number | undefined; readonly attempt: number; readonly since: number }>()
+  let taking = true, lookedAt = Number.NEGATIVE_INFINITY
 
   async function take(row: Row): Promise<void> {
     const owner = clock.id()
@@ -110,13 +112,29 @@ function createWorker(world: World, name: string, handler: (job: Job) => Promise
       })
     running.set(row.id, { abort, ended })
   }
+  /** Jobs of workers that have not moved them on for a lease's length by this process's own steady clock. */
+  async function takeOver(free: number): Promise<void> {
+    const now = clock.monotonic()
+    if (now - lookedAt < options.leaseMs / 4) return
+    lookedAt = now
+    const { items } = await storage.find(jobs, { where: { name, state: 'running' }, orderBy: ['due', 'asc'], limit: watchedMax })
+    const before = new Map(beats)
+    beats.clear()
+    for (const row of items) {
+      if (running.has(row.id)) continue
+      const seen = before.get(row.id), beat = seen?.due === row.due && seen?.attempt === row.attempt ? seen! : { due: row.due, attempt: row.attempt, since: now }
+      beats.set(row.id, beat)
+      if (now - beat.since >= options.leaseMs && taking && free-- > 0) await take(row)
+    }
+  }
   async function turn(): Promise<number> {
     const free = options.concurrency - running.size
     if (!taking || free <= 0) return pollAfter(world)
-    const { items } = await storage.find(jobs, { where: { name }, orderBy: ['due', 'asc'], limit: free })
+    const { items } = await storage.find(jobs, { where: { name, ...(storage.exclusive ? {} : { state: 'waiting' }) }, orderBy: ['due', 'asc'], limit: free })
     const ready = items.filter(({ due }) => due! <= clock.now())
     for (const row of ready) if (taking) await take(row)
     if (ready.length === free) return 0
+    if (!storage.exclusive) await takeOver(free - ready.length)
     const later = items[ready.length]?.due
     return Math.min(pollAfter(world), later === undefined ? Infinity : later - clock.now())
   }
