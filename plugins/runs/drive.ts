@@ -106,8 +106,8 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
   const startNext = async (scope: { readonly orgId: string }, nextId: string): Promise<void> => {
     if (active.has(nextId)) return
     const next = await store.tenant(scope).get(Runs, nextId)
-    // Whoever has it drives it, here or elsewhere; what the dead have is the sweep's.
-    if (next?.phase === 'placed' && next.owner === undefined) await claim(next)
+    // Another process that has it drives it, or is dead, which is the sweep's to find out.
+    if (next?.phase === 'placed' && (next.owner === undefined || next.owner === owner)) await claim(next)
   }
 
   return {
