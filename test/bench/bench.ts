@@ -1,6 +1,6 @@
 // The platform against its peer: the same work, interleaved rounds, server on one core and client on the other. Ratios are what to trust.
 //   npm run bench               prints, and writes its chapter of test/bench/REPORT.md
-//   npm run bench -- --rounds 1 quicker, rougher
+//   npm run bench -- --rounds 1 quicker, rougher; ends with the figures for the MongoDB binding (npm run bench:mongodb)
 import { sqliteFloor } from './floor.ts'
 import { circumstances, writeChapter } from './report.ts'
 import { measure, residentMiB, startPeer, startProduct, type Figures, type Target } from './servers.ts'
@@ -98,3 +98,5 @@ billing, full sync on every commit; only the rate limit is lifted. The peer keep
 | | this platform | LangGraph JS 2.0.0 (last row: SQLite alone) | ratio | goal | |
 |---|---|---|---|---|---|
 ${table}`)
+
+await import('./mongodb.ts')

@@ -43,12 +43,12 @@ const ending = (child: ChildProcess) => async () => {
   await Promise.race([new Promise(ended => child.once('exit', ended)), pause(8000)])
 }
 
-export async function startProduct(): Promise<Target> {
+export async function startProduct(settings: Readonly<Record<string, string>> = {}): Promise<Target> {
   const dataDir = mkdtempSync(join(home, '.bench-')), port = '8181', base = `http://127.0.0.1:${port}`
-  const env = { PORT: port, HOST: '127.0.0.1', DATA_DIR: dataDir, MODELS_URL: 'scripted:?tokens=20', LIMITS_RUNS_PER_SECOND: '1000000', LIMITS_RUNS_BURST: '1000000', LIMITS_TOKEN_PER_MINUTE: '1000000', LOG_LEVEL: 'error' }
+  const env = { PORT: port, HOST: '127.0.0.1', DATA_DIR: dataDir, MODELS_URL: 'scripted:?tokens=20', LIMITS_RUNS_PER_SECOND: '1000000', LIMITS_RUNS_BURST: '1000000', LIMITS_TOKEN_PER_MINUTE: '1000000', LOG_LEVEL: 'error', ...settings }
   const child = launch([...onCore(0), process.execPath, 'kernel/main.ts', 'start'], { cwd: home, env })
   await until(`${base}/api/v1/readyz`)
-  const { api_key: key } = await commandLine<{ api_key: string }>(['admin', 'create-user', '--email', 'bench@example.org', '--credits', '100000000'], env)
+  const { api_key: key } = await commandLine<{ api_key: string }>(['admin', 'create-user', '--email', `bench-${port}-${Date.now()}@example.org`, '--credits', '100000000'], env)
   const { access_token: token } = (await (await fetch(`${base}/api/v1/auth/token`, { method: 'POST', headers: { 'x-api-key': key } })).json()) as { access_token: string }
   const end = ending(child)
   return { name: 'this platform', target: 'platform', base, pids: [child.pid!], token, stop: async () => { await end(); rmSync(dataDir, { recursive: true, force: true }) } }

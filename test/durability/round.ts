@@ -11,10 +11,8 @@ import { checkRun, live, modelsUrl, wishOf } from './load.ts'
 
 const credits = 10_000
 /** So many runs; so many of them are started at once, the others come one after another while things go wrong. */
-type Size = { readonly runs: number; readonly atOnce: number; readonly everyMs: number }
-const usual: Size = { runs: 200, atOnce: 140, everyMs: 20 }
-/** Nobody sees anything for so long: whatever has not ended by then never will. */
-const standstillMs = 25_000
+type Size = { readonly runs: number; readonly atOnce: number; readonly everyMs: number; /** Nobody sees anything for so long: whatever has not ended by then never will. */ readonly standstillMs: number }
+const usual: Size = { runs: 200, atOnce: 140, everyMs: 20, standstillMs: 25_000 }
 
 export type Env = Readonly<Record<string, string>>
 /** The runs and their readers, while something befalls them. */
@@ -51,10 +49,10 @@ export async function open(settings: Env) {
 
 const seenBy = (followers: readonly Follower[]) => followers.reduce((sum, { frames }) => sum + frames.size, 0)
 /** Rejects when nothing comes any more. Keeps no process alive. */
-async function standstill(followers: readonly Follower[]): Promise<never> {
+async function standstill(followers: readonly Follower[], ms: number): Promise<never> {
   for (let before = -1; before !== seenBy(followers);) {
     before = seenBy(followers)
-    await setTimeout(standstillMs, undefined, { ref: false })
+    await setTimeout(ms, undefined, { ref: false })
   }
   throw new Error(`Nothing comes any more; of ${followers.length} that were started, these never ended: ${followers.filter(({ ended }) => !ended).map(({ key, runId }) => `${key} (${runId})`)}`)
 }
@@ -62,8 +60,8 @@ async function standstill(followers: readonly Follower[]): Promise<never> {
 type Played = { readonly client: Client; /** Of a living process, for commands. */ readonly env: Env; /** Credits that the account began with. */ readonly credits: number }
 
 /** Runs of every kind with their readers, what befalls them meanwhile, and what must hold of all of them afterwards. */
-export async function playRuns({ client, env, credits: before }: Played, befalls: (load: Load) => Promise<void>, { others = false, runs, atOnce, everyMs }: Partial<Size> & { readonly others?: boolean } = {}): Promise<readonly Follower[]> {
-  const size: Size = { runs: runs ?? usual.runs, atOnce: atOnce ?? usual.atOnce, everyMs: everyMs ?? usual.everyMs }, followers: Follower[] = []
+export async function playRuns({ client, env, credits: before }: Played, befalls: (load: Load) => Promise<void>, { others = false, ...given }: Partial<Size> & { readonly others?: boolean } = {}): Promise<readonly Follower[]> {
+  const size: Size = { ...usual, ...given }, followers: Follower[] = []
   let seenBefore = 0, failed = false
   const wishes = Array.from({ length: size.runs }, (_, i) => wishOf(`key-${i}`, i)), wishBy = new Map(wishes.map(wish => [wish.key, wish]))
   const living = Promise.all(wishes.map(async (wish, i) => {
@@ -88,7 +86,7 @@ export async function playRuns({ client, env, credits: before }: Played, befalls
       return until(() => ended() >= sofar + more)
     },
   })
-  await Promise.race([Promise.all([befallen, living]), standstill(followers)])
+  await Promise.race([Promise.all([befallen, living]), standstill(followers, size.standstillMs)])
 
   const costs = await Promise.all(followers.map(follower => checkRun(client, follower, wishBy.get(follower.key)!)))
   assert.is(new Set(followers.map(({ runId }) => runId)).size, size.runs, 'no two keys mean one run')

@@ -10,7 +10,7 @@ import { endClusters, startCluster, type Cluster } from './cluster.ts'
 import { toldOf } from './journals.ts'
 import { openStore } from './store.ts'
 
-const size = { runs: 200, atOnce: 20, everyMs: 300 }
+const size = { runs: 200, atOnce: 20, everyMs: 300, standstillMs: 60_000 }
 /** Between two writes of the client beside the product, in milliseconds. */
 const controlMs = 50
 /** Slower than the chaos on the embedded default: here the store is asked over a network for every few tokens of every run. */
