@@ -38,8 +38,12 @@ const settingOf = (port: string): keyof Settings => `${port.toUpperCase()}_URL` 
 export const ports = ['clock', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'search', 'mail', 'models', 'limits', 'http'] as const
 export type PortName = (typeof ports)[number]
 
+/** No URL has several hosts (RFC 3986, 3.2.2), and databases are named by several: the first is the URL's, the others are its option `hosts`. */
+const withOneHost = (value: string): string => value.replace(/^([a-z][\w+.:-]*:\/\/(?:[^@/?#]*@)?[^,/?#]+),([^/?#]+)([^?#]*)\??/i, (_, first: string, others: string, path: string) => `${first}${path}?hosts=${encodeURIComponent(others)}&`).replace(/&$/, '')
+
 /** INVALID_FIELD names the setting and says which schemes exist. */
-export async function loadAdapter(port: string, setting: string, value: string, folders: readonly string[]): Promise<{ adapter: Adapter; url: URL }> {
+export async function loadAdapter(port: string, setting: string, given: string, folders: readonly string[]): Promise<{ adapter: Adapter; url: URL }> {
+  const value = withOneHost(given)
   const refuse = (why: string) => fault('INVALID_FIELD', { field: setting, why })
   if (!URL.canParse(value)) throw refuse(`is not a URL; it starts with one of ${schemesOf(port, folders).join(' ')}`)
   const url = new URL(value), scheme = url.protocol.slice(0, -1)

@@ -8,6 +8,7 @@ const TIMEOUT_MS = 20_000
 
 /** What a mongodb: URL may carry, in MongoDB's own words (https://www.mongodb.com/docs/manual/reference/connection-string-options/). */
 export const urlOptions = {
+  hosts: 'Further members of the deployment, host:port with commas between them; mongodb://a:27017,b:27017/db says the same.', srv: 'true: the host names a list of hosts in DNS (what mongodb+srv: means); default false.',
   replicaSet: 'Name of the replica set.', directConnection: 'true: this one server and no other of its set; default false.', authSource: 'The database that knows the user; default admin.', authMechanism: 'How the user proves who it is; default by the server.',
   tls: 'true: encrypted; default false, with mongodb+srv true.', tlsCAFile: 'PEM file of the authority that signed the server\'s certificate.', tlsCertificateKeyFile: 'PEM file of the certificate and key that this side shows.',
   maxPoolSize: 'Connections at most; default 100.', appName: 'Shown in the server\'s log.', socketTimeoutMS: `How long the server may be silent in a call; default ${TIMEOUT_MS}.`, serverSelectionTimeoutMS: 'How long a call looks for a server that takes writes; default 5000.',
@@ -30,12 +31,19 @@ export function told(error: unknown): unknown {
 }
 export const orTold = <T>(promise: Promise<T>): Promise<T> => promise.catch((error: unknown) => Promise.reject(told(error)))
 
+/** As the driver wants it: with all hosts, and without the options that it does not know. */
+export function hrefOf(url: URL): string {
+  const { hosts, srv } = Object.fromEntries(url.searchParams), plain = new URL(url)
+  for (const ours of ['hosts', 'srv']) plain.searchParams.delete(ours)
+  return plain.href.replace(/^mongodb:/, srv === 'true' ? 'mongodb+srv:' : 'mongodb:').replace(url.host, hosts ? `${url.host},${hosts}` : url.host)
+}
+
 export type Connection = { readonly db: Db; ping(): Promise<void>; close(): Promise<void> }
 
 /** Writes are acknowledged by a majority, in its journal: what is applied is durable. The driver finds the server again by itself. UNAVAILABLE when none answers now. */
 export async function connect(url: URL): Promise<Connection> {
   const number = (name: string, standard: number) => Number(url.searchParams.get(name) ?? standard)
-  const client = new MongoClient(url.href, {
+  const client = new MongoClient(hrefOf(url), {
     writeConcern: { w: 'majority', journal: true }, readPreference: 'primary', retryReads: true, retryWrites: true, ignoreUndefined: true,
     socketTimeoutMS: number('socketTimeoutMS', TIMEOUT_MS), serverSelectionTimeoutMS: number('serverSelectionTimeoutMS', 5000), connectTimeoutMS: 5000, appName: url.searchParams.get('appName') ?? 'agent-platform',
   })
