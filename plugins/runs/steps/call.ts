@@ -13,6 +13,7 @@ import { event } from '../records.ts'
 import type { Asked, CallState, Outcome, Step } from '../state.ts'
 import type { Stopper } from '../stopper.ts'
 import type { Allowed, Toolbox } from '../toolbox.ts'
+import type { Traced } from '../traced.ts'
 
 export type Calling = {
   readonly run: Run
@@ -21,6 +22,7 @@ export type Calling = {
   readonly clock: Clock
   readonly log: Log
   readonly stopper: Stopper
+  readonly spans: Traced
   readonly audit: Audit
   /** Resolves when everything journalled so far is on disk and the lease is still ours, by the storage's word; rejects when it is not. */
   readonly secure: () => Promise<void>
@@ -56,7 +58,7 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
       if (effectOf(tool) === 'once') return unknownOutcome
       return { status: 'failed', content: limit.signal.aborted ? `The tool took longer than ${ms} ms.` : 'The run was cancelled.' }
     }
-    if (!isFault(error)) log('warn', 'tool.failed', { tool: tool.name, run: info.runId, error })
+    if (!isFault(error)) log('warn', 'tool.failed', { tool: tool.name, run: info.runId, organisation: info.orgId, error })
     return { status: 'failed', content: (error instanceof Error ? error.message : String(error)).slice(0, errorCharsMax) }
   } finally {
     over.abort()
@@ -68,8 +70,9 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
 
 type Result = Outcome | { readonly ask: Question }
 
-async function body(tool: Tool, args: Json, info: Info, calling: Calling): Promise<Result> {
-  const result = await within(tool, info, call => tool.run(args, call), calling)
+async function body(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Result> {
+  const act = () => within(tool, info, call => tool.run(args, call), calling)
+  const result = await calling.spans.tool(tool.name, callId, act, outcome => !('answer' in outcome) || ('isError' in outcome.answer && outcome.answer.isError === true))
   if (!('answer' in result)) return result
   return 'ask' in result.answer ? result.answer : { status: result.answer.isError ? 'failed' : 'ok', content: String(result.answer.content) }
 }
@@ -99,11 +102,11 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
 
   /** A call whose body may have begun under another driver. */
   const takeUp = async (one: CallState, tool: Tool, args: Json): Promise<void> => {
-    if (effectOf(tool) !== 'once') return settle(one, await body(tool, args, info(one), calling))
+    if (effectOf(tool) !== 'once') return settle(one, await body(tool, args, info(one), one.call.id, calling))
     const { probe } = tool
     const found = probe ? await within(tool, info(one), call => probe(call.key, call), calling) : undefined
     if (!found || !('answer' in found) || found.answer === undefined) return finish(one, unknownOutcome)
-    if (found.answer === 'not done') return settle(one, await body(tool, args, info(one), calling))
+    if (found.answer === 'not done') return settle(one, await body(tool, args, info(one), one.call.id, calling))
     return settle(one, 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content })
   }
   const work = async (one: CallState): Promise<void> => {
@@ -122,7 +125,7 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
     await audit.began(run, { ...info(one), tool: tool.name, effect: effectOf(tool), step: step.index })
     // What acts on the world waits for its intent to be on disk, and asks once more whether it may.
     if (effectOf(tool) !== 'none') await calling.secure()
-    return calling.stopper.whileActing(async () => settle(one, await body(tool, args, info(one), calling)))
+    return calling.stopper.whileActing(async () => settle(one, await body(tool, args, info(one), one.call.id, calling)))
   }
 
   const isParallel = ({ call }: CallState) => {
