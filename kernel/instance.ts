@@ -81,6 +81,7 @@ export async function createInstance({ plugin, generation, config, rates, log, c
       const enough = new AbortController()
       await Promise.race([drained, clock.sleep(drainMs, enough.signal).catch(() => undefined)])
       enough.abort()
+      if (inside > 0) log('warn', 'plugin.left', { plugin: plugin.name, generation, calls: inside })
     }
     abort.abort('handover')
     await stack.disposeAsync()

@@ -68,16 +68,23 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     if (!sameRows) http.routes([...next.endpoints].filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere).map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) })))
     for (const instance of next.instances.values()) jobs.take(instance)
   }
-  const retire = async (instance: Instance, drainMs: number) => {
-    const stopped = jobs.drop(instance)
+  /** What a stop is waiting for. */
+  let left = ''
+  const inTime = (work: Promise<unknown>, until: number): Promise<unknown> => {
+    const enough = new AbortController(), late = clock.sleep(Math.max(0, until - clock.monotonic()), enough.signal).catch(() => undefined)
+    return Promise.race([work, late]).finally(() => enough.abort())
+  }
+  const retire = async (instance: Instance, until: number) => {
+    left = `plugin:${instance.plugin.name}`
+    const stopped = jobs.drop(instance), drainMs = Math.max(0, until - clock.monotonic())
     await instance.retire(drainMs).catch((error: unknown) => log('error', 'plugin.undo', { plugin: instance.plugin.name, generation: instance.generation, error }))
-    await stopped
+    // A job that does not end is the queue's to give up.
+    await inTime(stopped, until)
   }
 
   /** Whoever takes a service goes before its provider; all of them together are waited for no longer than one. */
-  const retireAll = async (old: readonly Instance[]): Promise<void> => {
-    const until = clock.monotonic() + settings.DRAIN_MS
-    for (const instance of old.toReversed()) await retire(instance, Math.max(0, until - clock.monotonic()))
+  const retireAll = async (old: readonly Instance[], until = clock.monotonic() + settings.DRAIN_MS): Promise<void> => {
+    for (const instance of old.toReversed()) await retire(instance, until)
   }
   /** Whatever lives on records of the old version must be able to live on with the new one, or there must be none. */
   const refuseStranding = async (changed: ReadonlySet<string>, plan: Plan) => {
@@ -144,17 +151,22 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     /** What the plugins offer on the command line, to be run inside this process. */
     commands: (): Map<string, RunnableCommand> => new Map([...table.instances.values()].flatMap(instance => Object.entries(instance.plugin.commands ?? {}).map(([name, { summary, options, run }]) =>
       [name, { summary, options, run: (given: unknown) => instance.within({}, deps => run(deps, given as never)) }] as const))),
+    /** What the stop under way is waiting for. */
+    left: () => left,
     /** Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then everything is undone in reverse. */
     async stop(): Promise<void> {
       // The clock keeps no process alive, and nothing else may while a call that hangs is waited for.
       const { port1: awake } = new MessageChannel()
       awake.ref()
       serving = false
-      await http.close()
+      const until = clock.monotonic() + settings.DRAIN_MS
+      left = 'port:http'
+      await inTime(http.close(), until)
       await changing
       await Promise.all(draining)
-      await retireAll([...table.instances.values()])
+      await retireAll([...table.instances.values()], until)
       table = emptyTable
+      left = 'the ports'
       await engines.close()
       awake.close()
     },
