@@ -115,7 +115,6 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
       void drained.then(alone.resolve)
       return { drained }
     } catch (error) {
-      metrics.refused()
       for (const instance of [...fresh.values()].reverse()) if (table.instances.get(instance.plugin.name) !== instance) await instance.retire(0)
       throw error
     }
@@ -128,7 +127,7 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     /** From the living plugins to these; what is the same value stays untouched. A failure leaves the old set serving and says why. One change at a time; resolves at the swap, `drained` when the old generations are undone. */
     become(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
       const turn = changing.then(() => transition(plugins))
-      changing = turn.catch(() => undefined)
+      changing = turn.catch(metrics.refused)
       return turn
     },
     /** Refuses what cannot be planned or configured together, without building anything. */

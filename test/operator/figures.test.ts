@@ -5,6 +5,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { definePlugin, fault } from '../../kernel/index.ts'
 import { startEngine } from '../kit/engine.ts'
+import { says } from '../kit/puppet.ts'
 import { readEvents, startServer, type TestServer } from '../kit/server.ts'
 
 const home = resolve(import.meta.dirname, '../..'), page = readFileSync(join(home, 'OPERATIONS.md'), 'utf8')
@@ -81,7 +82,7 @@ test('a model is timed until its first batch, and counted when it fails later', 
 })
 
 test('a lease that is taken over from a silent driver is counted, one that was given back is not', async () => {
-  const engine = await startEngine({ env: { RUNS_SWEEP_MS: '50', RUNS_LEASE_MS: '300' } })
+  const engine = await startEngine(() => says('hello'), { env: { RUNS_SWEEP_MS: '50', RUNS_LEASE_MS: '300' } })
   const given = await engine.left([], {})
   await engine.closed(given.id)
   assert.is(await engine.gauge('runs_takeovers_total'), 0)
