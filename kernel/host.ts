@@ -9,6 +9,7 @@ import type { Bounds } from './threads/manifest.ts'
 export type MountedOperation = { readonly key: OperationKey; readonly path: string; readonly plugin: string; readonly operation: Operation }
 /** How one port or plugin is; `detail`: why it is not well. */
 export type Check = { readonly name: string; readonly ok: boolean; readonly detail?: string }
+/** What a process does: requests, the work behind them, or both. */
 export type Role = 'all' | 'api' | 'worker'
 export type Introspection = {
   readonly version: string

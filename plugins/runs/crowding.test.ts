@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'
-import { readEvents, startServer, type Account } from '../../test/kit/server.ts'
+import { endServers, readEvents, startServer, type Account } from '../../test/kit/server.ts'
 import { EventBytes, Runs, type Run } from './collections.ts'
 
 const runBytes = 5000
@@ -89,4 +89,5 @@ test('what goes by its age leaves the count', async () => {
   await server.stop()
 })
 
+test.after(endServers)
 test.run()

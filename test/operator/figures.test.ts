@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert'
 import { definePlugin, fault } from '../../kernel/index.ts'
 import { startEngine } from '../kit/engine.ts'
 import { says } from '../kit/puppet.ts'
-import { readEvents, startServer, type TestServer } from '../kit/server.ts'
+import { endServers, readEvents, startServer, type TestServer } from '../kit/server.ts'
 
 const home = resolve(import.meta.dirname, '../..'), page = readFileSync(join(home, 'OPERATIONS.md'), 'utf8')
 const text = async (server: Pick<TestServer, 'call'>) => (await server.call('GET', '/metrics')).text
@@ -121,4 +121,5 @@ test('a job is counted by how its try ended', async () => {
   await server.stop()
 })
 
+test.after(endServers)
 test.run()

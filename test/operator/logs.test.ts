@@ -3,7 +3,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createLog } from '../../kernel/log.ts'
 import { definePlugin, fault } from '../../kernel/index.ts'
-import { startServer } from '../kit/server.ts'
+import { endServers, startServer } from '../kit/server.ts'
 
 type Line = { level: string; time: string; event: string } & Record<string, unknown>
 const linesOf = (logged: readonly string[]) => logged.map(line => JSON.parse(line) as Line)
@@ -63,4 +63,5 @@ test('a request that failed unforeseen is told by its id', async () => {
   await server.stop()
 })
 
+test.after(endServers)
 test.run()

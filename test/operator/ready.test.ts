@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { ports } from '../../kernel/adapters.ts'
-import { startServer } from '../kit/server.ts'
+import { endServers, startServer } from '../kit/server.ts'
 
 type Ready = { status: string; checks: { name: string; ok: boolean; detail?: string }[] }
 type Pingable = { ping(): Promise<void> }
@@ -41,4 +41,5 @@ test('a storage that is away is named by its own adapter; one that hangs, after 
   await server.stop()
 })
 
+test.after(endServers)
 test.run()

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { join, resolve } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readEvents, startServer } from '../kit/server.ts'
+import { endServers, readEvents, startServer } from '../kit/server.ts'
 
 type Value = { stringValue?: string; intValue?: number | string; arrayValue?: { values: Value[] } }
 type Wire = { traceId: string; spanId: string; parentSpanId?: string; name: string; kind: number; status: { code?: number }; attributes: { key: string; value: Value }[] }
@@ -99,4 +99,5 @@ test('with traces off what a client sends is not kept, and no file but the adapt
   assert.equal(sources.filter(file => /from '@opentelemetry/.test(readFileSync(join(home, file), 'utf8'))), ['adapters/traces/otlp.ts'])
 })
 
+test.after(endServers)
 test.run()
