@@ -6,9 +6,11 @@ import { fault, hasCode } from '#contracts/faults.ts'
 import type { Adapter, Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
+import type { Metric } from 'prom-client'
 import { valueIn, type Environment, type Settings } from './settings.ts'
 import { readWritten } from './sources.ts'
 
+type Meter = { watch<T extends object>(port: string, engine: T): T; readonly metrics: readonly Metric[] }
 export type Engines = {
   engine<T>(name: string): T
   readonly entries: () => readonly (readonly [name: string, engine: Partial<Lifecycle & Durable>])[]
@@ -16,6 +18,8 @@ export type Engines = {
   durable(): Promise<unknown>
   /** Changes when writes that had been applied were lost before they were on disk. */
   epoch(): number
+  /** How its calls went. */
+  readonly metrics: Meter['metrics']
   close(): Promise<void>
 }
 
@@ -35,7 +39,9 @@ export const addedIn = (dataDir: string) => readWritten<Added>(addedPath(dataDir
 /** ADAPTERS_DIR: folders with commas between them; then what was added. */
 export const foldersOf = ({ ADAPTERS_DIR, DATA_DIR }: Pick<Settings, 'ADAPTERS_DIR' | 'DATA_DIR'>): string[] => [...(ADAPTERS_DIR ?? '').split(',').map(folder => folder.trim()).filter(Boolean), ...addedIn(DATA_DIR).map(({ folder }) => resolve(DATA_DIR, folder))]
 const settingOf = (port: string): keyof Settings => `${port.toUpperCase()}_URL` as keyof Settings
-export const ports = ['clock', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'search', 'mail', 'models', 'limits', 'http'] as const
+export const ports = ['clock', 'traces', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'search', 'mail', 'models', 'limits', 'http'] as const
+/** Asked at every turn, or by the server itself. */
+const unwatched = new Set(['clock', 'traces', 'http'])
 export type PortName = (typeof ports)[number]
 
 /** No URL has several hosts (RFC 3986, 3.2.2), and databases are named by several: the first is the URL's, the others are its option `hosts`. */
@@ -101,7 +107,7 @@ export async function bindAdapters({ env, settings, log, only = ports, given = {
     const folders = foldersOf(settings), { setting, value } = chosenFor(name, settings, folders), { adapter, url } = await loadAdapter(name, setting, value, folders)
     for (const need of adapter.needs ?? []) await open(need as PortName)
     const clock = bound.get('clock') as Clock | undefined
-    const opening = adapter.open({ url, dataDir, clock: clock as Clock, log, secret: name => valueIn(env, name), engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))
+    const opening = adapter.open({ url, dataDir, clock: clock as Clock, log: (level, event, fields) => log(level, event, { ...fields, port: name }), secret: wanted => valueIn(env, wanted), engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))
     bound.set(name, (await opening) as Partial<Lifecycle & Durable>)
   }
   try {
@@ -110,9 +116,10 @@ export async function bindAdapters({ env, settings, log, only = ports, given = {
     await close()
     throw error
   }
-  const syncing = [...bound.values()].filter(part => part.durable)
+  // Adapters know each other as they are; everybody else meets them through the meter.
+  const { createMeter } = (await import(new URL(`_shared/meter${kind}`, home).href)) as { createMeter: (clock: Clock) => Meter }, meter = createMeter(engine<Clock>('clock')), faces = new Map([...bound].map(([name, part]) => [name, unwatched.has(name) ? part : meter.watch(name, part)] as const)), syncing = [...faces.values()].filter(part => part.durable)
   return {
-    engine, close, entries: () => [...bound],
+    engine: <T>(name: string) => (faces.get(name) ?? engine(name)) as T, close, entries: () => [...faces], metrics: meter.metrics,
     epoch: () => syncing.reduce((sum, part) => sum + (part.epoch?.() ?? 0), 0),
     durable: () => (syncing.length === 1 ? syncing[0]!.durable!() : Promise.all(syncing.map(part => part.durable!()))),
   }

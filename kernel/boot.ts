@@ -39,7 +39,7 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const storage = engines.engine<StorageEngine>('storage'), choices = createChoices({ dataDir: settings.DATA_DIR, storage })
   const peers = createPeers({ eventlog: engines.engine<EventlogEngine>('eventlog'), clock, log, alone: storage.exclusive })
   const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, peers, roster: () => roster })
-  const roster = createRoster({ choices, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  const roster = createRoster({ choices, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, refused: kernel.refused, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
   const following = new AbortController()
   const stop = () => {
     following.abort()

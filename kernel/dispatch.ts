@@ -5,6 +5,7 @@ import { faultsOf, isSchema, successOf } from '#contracts/statuses.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { HttpAnswer, HttpRequest } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
+import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { Authenticator } from './plugin.ts'
@@ -17,6 +18,7 @@ type Around = {
   readonly limiter: RateLimiter
   readonly engines: Pick<Engines, 'durable' | 'epoch'>
   readonly log: Log
+  readonly traces: Tracer
   /** Tests and development: replies and faults are held against the contract. */
   readonly strict: boolean
 }
@@ -27,8 +29,9 @@ async function answerOf({ operation, checks }: Endpoint, result: unknown, engine
   const { reply } = operation
   if (reply === 'sse') return { status, headers, content: { kind: 'events', events: value as WireEvents } }
   if (!isSchema(reply) && reply !== 'none') return { status, headers, content: { kind: 'bytes', bytes: value as Bytes } }
-  await engines.durable()
-  if (engines.epoch() !== epoch) throw fault('STORAGE_FULL')
+  // How this process is, it can tell with a storage that is away.
+  if (!operation.everywhere) await engines.durable()
+  if (!operation.everywhere && engines.epoch() !== epoch) throw fault('STORAGE_FULL')
   if (reply === 'none' || status === 204) return { status, headers, content: { kind: 'none' } }
   checks.reply?.(value)
   return { status, headers, content: { kind: 'json', text: JSON.stringify(value) } }
@@ -42,7 +45,7 @@ function refusalOf(error: unknown, id: string): HttpAnswer {
   return { status: known.status, headers, content: { kind: 'json', text: JSON.stringify({ detail: known.message, code: known.code, request_id: id }) } }
 }
 
-export function createDispatcher({ authenticators, isEnabled, limiter, engines, log, strict }: Around) {
+export function createDispatcher({ authenticators, isEnabled, limiter, engines, log, traces, strict }: Around) {
   const authenticate = async (kind: string, request: HttpRequest): Promise<Caller | undefined> => {
     if (kind === 'public') return undefined
     for (const each of authenticators()) {
@@ -78,23 +81,30 @@ export function createDispatcher({ authenticators, isEnabled, limiter, engines, 
   }
 
   const refuse = (error: unknown, { id, route }: { id: string; route: string }): HttpAnswer => {
-    if (!isFault(error)) log('error', 'request.failed', { id, route, error })
+    if (!isFault(error)) log('error', 'request.failed', { request_id: id, route, error })
     return refusalOf(error, id)
+  }
+  const answered = async (endpoint: Endpoint | undefined, request: HttpRequest): Promise<HttpAnswer> => {
+    try {
+      if (!endpoint) throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
+      return await call(endpoint, request)
+    } catch (error) {
+      // Nobody reads this answer; what stopped because of it is no failure.
+      if (request.signal.aborted && error === request.signal.reason) return refuse(fault('MALFORMED_REQUEST', { why: 'the client went away' }, { cause: error }), request)
+      // What is unknown to the caller has no contract.
+      if (strict && endpoint && isFault(error) && error.code !== 'ROUTE_NOT_FOUND' && !faultsOf(endpoint.operation).includes(error.code)) return refuse(new Error(`${endpoint.key} answered ${error.code}, which its contract does not name.`, { cause: error }), request)
+      return refuse(error, request)
+    }
   }
   return {
     refuse,
-    async handle(endpoint: Endpoint | undefined, request: HttpRequest): Promise<HttpAnswer> {
-      try {
-        if (!endpoint) throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
-        return await call(endpoint, request)
-      } catch (error) {
-        // Nobody reads this answer; what stopped because of it is no failure.
-        if (request.signal.aborted && error === request.signal.reason) return refuse(fault('MALFORMED_REQUEST', { why: 'the client went away' }, { cause: error }), request)
-        // What is unknown to the caller has no contract.
-        if (strict && endpoint && isFault(error) && error.code !== 'ROUTE_NOT_FOUND' && !faultsOf(endpoint.operation).includes(error.code)) return refuse(new Error(`${endpoint.key} answered ${error.code}, which its contract does not name.`, { cause: error }), request)
-        return refuse(error, request)
-      }
-    },
+    /** What the handler leads to has this span for its parent: it reads `traceparent` among the headers, and none where nothing is traced. */
+    handle: (endpoint: Endpoint | undefined, request: HttpRequest): Promise<HttpAnswer> => traces.span(`${request.method} ${request.route}`, { kind: 'server', parent: request.headers['traceparent'], attributes: { 'http.request.method': request.method, 'http.route': request.route, 'agent_platform.request.id': request.id } }, async span => {
+      const { traceparent } = span, answer = await answered(endpoint, traceparent === request.headers['traceparent'] ? request : { ...request, headers: { ...request.headers, traceparent } })
+      span.set({ 'http.response.status_code': answer.status })
+      if (answer.status >= 500) span.fail(String(answer.status))
+      return answer
+    }),
   }
 }
 export type Dispatcher = ReturnType<typeof createDispatcher>

@@ -58,7 +58,7 @@ export async function createInstance({ plugin, generation, config, rates, log, c
   let inside = 0, idle: (() => void) | undefined
   root.register({
     config: asValue(config), rates: asValue(rates), signal: asValue(abort.signal),
-    log: asValue((level: Parameters<Log>[0], event: string, fields?: object) => log(level, `${plugin.name}.${event}`, { ...fields })),
+    log: asValue((level: Parameters<Log>[0], event: string, fields?: object) => log(level, `${plugin.name}.${event}`, { ...fields, plugin: plugin.name, generation })),
     defer: asValue((undo: () => unknown) => stack.defer(async () => void (await undo()))),
   })
   for (const [name, token] of Object.entries(plugin.uses ?? {})) root.register(name, asValue(given(token, metrics)))
@@ -81,6 +81,7 @@ export async function createInstance({ plugin, generation, config, rates, log, c
       const enough = new AbortController()
       await Promise.race([drained, clock.sleep(drainMs, enough.signal).catch(() => undefined)])
       enough.abort()
+      if (inside > 0) log('warn', 'plugin.left', { plugin: plugin.name, generation, calls: inside })
     }
     abort.abort('handover')
     await stack.disposeAsync()
@@ -98,7 +99,7 @@ export async function createInstance({ plugin, generation, config, rates, log, c
       within: (values, call) => counted(() => call({ __proto__: root.cradle, ...values } as never)),
     }
   } catch (error) {
-    await retire(0).catch((cause: unknown) => log('error', 'plugin.undo', { plugin: plugin.name, error: cause }))
+    await retire(0).catch((cause: unknown) => log('error', 'plugin.undo', { plugin: plugin.name, generation, error: cause }))
     throw error
   }
 }

@@ -3,11 +3,12 @@ import type { Registry } from 'prom-client'
 import type { Log } from '#ports/adapter.ts'
 import { isFault } from '#contracts/faults.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
-import type { HttpServer } from '#ports/http.ts'
+import type { HttpReport, HttpServer } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import type { Token } from '#ports/token.ts'
+import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
 import { Host, Peers, Plugins, type Peering, type Role } from './host.ts'
@@ -25,7 +26,7 @@ export type KernelParts = { readonly env: Environment; readonly settings: Settin
 
 export function createKernel({ env, settings, engines, log, peers, roster, strict = false }: KernelParts) {
   const clock = engines.engine<Clock>('clock'), http = engines.engine<HttpServer>('http')
-  const metrics = createMetrics(), jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE)
+  const metrics = createMetrics(engines.metrics), jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE, metrics.job)
   let table = emptyTable, generation = 0, serving = false, changing: Promise<unknown> = Promise.resolve()
   /** Generations that were replaced and still have calls inside. */
   const draining = new Set<Promise<unknown>>()
@@ -34,7 +35,7 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
   const dispatcher = createDispatcher({
     authenticators: () => (table.points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
     isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
-    limiter: engines.engine<RateLimiter>('limits'), engines, log, strict,
+    limiter: engines.engine<RateLimiter>('limits'), traces: engines.engine<Tracer>('traces'), engines, log, strict,
   })
   const isPort = (token: Token) => token.id === Host.id || token.id === Plugins.id || token.id === Peers.id || engines.entries().some(([name]) => token.id === `port:${name}`)
 
@@ -63,21 +64,27 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
   const swap = (next: Table) => {
     const sameRows = [...table.endpoints.keys()].join() === [...next.endpoints.keys()].join()
     table = next
-    metrics.swapped()
     // Routes look their endpoint up at each call, so only another set of rows is the server's business.
     if (!sameRows) http.routes([...next.endpoints].filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere).map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) })))
     for (const instance of next.instances.values()) jobs.take(instance)
   }
-  const retire = async (instance: Instance, drainMs: number) => {
-    const stopped = jobs.drop(instance)
-    await instance.retire(drainMs).catch((error: unknown) => log('error', 'plugin.undo', { plugin: instance.plugin.name, error }))
-    await stopped
+  /** What a stop is waiting for. */
+  let left = ''
+  const inTime = (work: Promise<unknown>, until: number): Promise<unknown> => {
+    const enough = new AbortController(), late = clock.sleep(Math.max(0, until - clock.monotonic()), enough.signal).catch(() => undefined)
+    return Promise.race([work, late]).finally(() => enough.abort())
+  }
+  const retire = async (instance: Instance, until: number) => {
+    left = `plugin:${instance.plugin.name}`
+    const stopped = jobs.drop(instance), drainMs = Math.max(0, until - clock.monotonic())
+    await instance.retire(drainMs).catch((error: unknown) => log('error', 'plugin.undo', { plugin: instance.plugin.name, generation: instance.generation, error }))
+    // A job that does not end is the queue's to give up.
+    await inTime(stopped, until)
   }
 
   /** Whoever takes a service goes before its provider; all of them together are waited for no longer than one. */
-  const retireAll = async (old: readonly Instance[]): Promise<void> => {
-    const until = clock.monotonic() + settings.DRAIN_MS
-    for (const instance of old.toReversed()) await retire(instance, Math.max(0, until - clock.monotonic()))
+  const retireAll = async (old: readonly Instance[], until = clock.monotonic() + settings.DRAIN_MS): Promise<void> => {
+    for (const instance of old.toReversed()) await retire(instance, until)
   }
   /** Whatever lives on records of the old version must be able to live on with the new one, or there must be none. */
   const refuseStranding = async (changed: ReadonlySet<string>, plan: Plan) => {
@@ -102,6 +109,7 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
       await refuseStranding(changed, plan)
       const old = [...table.instances.values()].filter(instance => next.instances.get(instance.plugin.name) !== instance)
       swap(next)
+      for (const name of fresh.keys()) metrics.loaded(name)
       const drained = retireAll(old).finally(() => draining.delete(drained))
       draining.add(drained)
       void drained.then(alone.resolve)
@@ -114,10 +122,12 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
 
   return {
     host,
+    /** A plugin was refused before it came to a change. */
+    refused: metrics.refused,
     /** From the living plugins to these; what is the same value stays untouched. A failure leaves the old set serving and says why. One change at a time; resolves at the swap, `drained` when the old generations are undone. */
     become(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
       const turn = changing.then(() => transition(plugins))
-      changing = turn.catch(() => undefined)
+      changing = turn.catch(metrics.refused)
       return turn
     },
     /** Refuses what cannot be planned or configured together, without building anything. */
@@ -126,24 +136,36 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     },
     async listen(): Promise<{ port: number }> {
       metrics.gaugeStreams(() => http.openStreams())
-      const listening = await http.listen(httpSettings(settings), { report: metrics.report, refuse: dispatcher.refuse })
+      const level = settings.LOG_REQUESTS ? 'info' : 'debug', isTold = settings.LOG_REQUESTS || settings.LOG_LEVEL === 'debug'
+      const report: HttpReport = entry => {
+        metrics.report(entry)
+        if (!isTold) return
+        const { method, route, status, id, seconds } = entry, instance = table.endpoints.get(`${method} ${route}`)?.instance
+        log(level, 'request.ended', { method, route, status, ms: Math.round(seconds * 1e4) / 10, request_id: id, plugin: instance?.plugin.name, generation: instance?.generation })
+      }
+      const listening = await http.listen(httpSettings(settings), { report, refuse: dispatcher.refuse })
       serving = true
       return listening
     },
     /** What the plugins offer on the command line, to be run inside this process. */
     commands: (): Map<string, RunnableCommand> => new Map([...table.instances.values()].flatMap(instance => Object.entries(instance.plugin.commands ?? {}).map(([name, { summary, options, run }]) =>
       [name, { summary, options, run: (given: unknown) => instance.within({}, deps => run(deps, given as never)) }] as const))),
+    /** What the stop under way is waiting for. */
+    left: () => left,
     /** Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then everything is undone in reverse. */
     async stop(): Promise<void> {
       // The clock keeps no process alive, and nothing else may while a call that hangs is waited for.
       const { port1: awake } = new MessageChannel()
       awake.ref()
       serving = false
-      await http.close()
+      const until = clock.monotonic() + settings.DRAIN_MS
+      left = 'port:http'
+      await inTime(http.close(), until)
       await changing
       await Promise.all(draining)
-      await retireAll([...table.instances.values()])
+      await retireAll([...table.instances.values()], until)
       table = emptyTable
+      left = 'the ports'
       await engines.close()
       awake.close()
     },
@@ -155,13 +177,13 @@ export type Kernel = ReturnType<typeof createKernel>
 const blame = ({ name, version }: Plugin, what: string) => (error: unknown) => Promise.reject(isFault(error) ? error : new Error(`${name} ${version} ${what}: ${(error as Error).message}`, { cause: error }))
 
 /** The jobs of living instances: defined when one is swapped in, given back when it goes. */
-function createJobs(queue: Queue, role: Role) {
+function createJobs(queue: Queue, role: Role, counted: (name: string, act: () => Promise<void>) => Promise<void>) {
   const stops = new Map<Instance, (() => Promise<void>)[]>()
   return {
     take(instance: Instance): void {
       if (role === 'api' || stops.has(instance)) return
       stops.set(instance, Object.entries(instance.plugin.jobs ?? {}).map(([name, { run, options }]) =>
-        queue.define(name, ({ data, attempt, signal }) => instance.within({ data, attempt, signal }, run), options)))
+        queue.define(name, ({ data, attempt, signal }) => counted(name, () => instance.within({ data, attempt, signal }, run)), options)))
     },
     async drop(instance: Instance): Promise<void> {
       const undone = (stops.get(instance) ?? []).map(stop => stop())

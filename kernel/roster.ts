@@ -26,6 +26,8 @@ type Parts = {
   /** Refuses what could not be built together. */
   readonly check: (plugins: readonly Plugin[]) => void
   readonly generationOf: (name: string) => number | undefined
+  /** Something could not even be imported. */
+  readonly refused: () => void
   /** This process has changed something; others want to know. */
   readonly changed: (what?: { readonly rolledBack: string }) => void
 }
@@ -33,7 +35,7 @@ type Parts = {
 const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
 const whyOf = (error: unknown) => (error as Error).message
 
-export function createRoster({ choices, pluginsDir, generations, threads, log, become, check, generationOf, changed }: Parts) {
+export function createRoster({ choices, pluginsDir, generations, threads, log, become, check, generationOf, refused, changed }: Parts) {
   let entries: Entries = new Map()
   /** By entry: what could not be had, and whose it was found to be. */
   const failed = new Map<string, string>(), names = new Map<string, string>()
@@ -64,6 +66,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
       names.set(source.entry, plugin.name)
       return { source, stamp, plugin, ...(isolated ? { isolated } : {}) }
     } catch (error) {
+      refused()
       throw refuse(whyOf(error), error)
     }
   }
@@ -190,7 +193,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
           failed.delete(source)
         } catch (error) {
           failed.set(source, whyOf(error))
-          log('error', 'plugins.reconcile', { what, error: whyOf(error) })
+          log('error', 'plugins.reconcile', { what, error })
         }
       }
       const isThere = ({ entry }: Source) => sources.some(one => one.entry === entry)

@@ -19,7 +19,7 @@ import { required } from '../_shared/required.ts'
 const { createServer: createPlainServer } = required('node:http') as typeof import('node:http')
 
 type Hooks = Parameters<HttpServer['listen']>[1]
-type Seen = { id: string; route: string; startedAt: number; head: boolean }
+type Seen = { id: string; route: string; startedAt: number; /** Of a stream: when it began. */ begunAt?: number; head: boolean }
 type Request = IncomingMessage & { params: Record<string, string>; seen: Seen }
 const silent = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, fatal() {}, child: () => silent }
 /** How long a stop waits for answers that are being written, in milliseconds. */
@@ -148,7 +148,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
       const seen: Seen = { id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(), route: 'unknown', startedAt: clock.monotonic(), head }
       request.seen = seen
       response.setHeader('x-request-id', seen.id)
-      response.once('close', () => report({ method: request.method ?? '', route: seen.route, status: response.statusCode, seconds: (clock.monotonic() - seen.startedAt) / 1000, id: seen.id }))
+      response.once('close', () => report({ method: request.method ?? '', route: seen.route, status: response.statusCode, seconds: ((seen.begunAt ?? clock.monotonic()) - seen.startedAt) / 1000, id: seen.id }))
     }
     server.pre((request: unknown, response: unknown, next: (go?: false) => void) => {
       const [req, res] = [request as Request, response as ServerResponse]
@@ -177,11 +177,12 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
         address: addressOf(request, settings.trustProxy), signal: gone.signal,
         body: bytesMax => readBody(request, bounds(bytesMax)), bodyStream: bytesMax => streamBody(request, bounds(bytesMax)),
       })
+      if (result.content.kind === 'events') seen.begunAt = clock.monotonic()
       const full = result.content.kind === 'events' && !isEnded(result.content.events) && streams.open() >= settings.streamsMax
       // What is left of an unread body would be taken for the next request.
       if (!request.complete) response.setHeader('connection', 'close')
       await send(response, full ? refuse(fault('UNAVAILABLE', { what: 'another event stream', why: 'this server holds as many as it may' }), seen) : result, seen, streams).catch((error: unknown) => {
-        if (!gone.signal.aborted) log('warn', 'http.send', { id: seen.id, route: seen.route, error })
+        if (!gone.signal.aborted) log('warn', 'http.send', { request_id: seen.id, route: seen.route, error })
         response.destroy()
       })
     }

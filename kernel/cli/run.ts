@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util'
 import { Type as t, type TSchema } from 'typebox'
 import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
 import { fault } from '#contracts/faults.ts'
+import type { Clock } from '#ports/clock.ts'
 import { addedIn, addedPath, foldersOf, loadAdapter, ports, schemesOf } from '../adapters.ts'
 import { boot, type Booted } from '../boot.ts'
 import { helpOf, readSettings } from '../settings.ts'
@@ -14,6 +15,8 @@ import { readChoices } from '../choices.ts'
 import { loadPlugins, writeWhole } from '../sources.ts'
 import { watchPlugins } from '../watch.ts'
 
+/** How long a stop may take beyond DRAIN_MS, which is for calls: runs are handed over, ports closed. Milliseconds. */
+const undoMsMax = 4000
 const print = (text: string) => process.stdout.write(`${text}\n`)
 type Offered = { readonly name: string; readonly summary: string; readonly options: TSchema; readonly needsServer?: true | undefined }
 const offeredOf = (commands: Commands) => [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
@@ -43,6 +46,11 @@ async function start(): Promise<void> {
     if (stopping) return
     stopping = true
     log('info', 'stopping', { signal })
+    // What is left behind is safe: another process, or the next start, goes on with it as after a crash.
+    void booted.engine<Clock>('clock').sleep(settings.DRAIN_MS + undoMsMax).then(() => {
+      log('error', 'stop.left', { what: kernel.left(), ms: settings.DRAIN_MS + undoMsMax })
+      process.exit(1)
+    })
     await serving.disposeAsync()
     process.exit(0)
   }

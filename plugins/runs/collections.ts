@@ -7,6 +7,8 @@ import type { RunStart } from '#contracts/runs.ts'
 export type Phase = 'admitting' | 'placed' | 'closed'
 export type Status = 'running' | 'queued' | 'blocked' | 'waiting' | 'done' | 'failed' | 'cancelled'
 export type Terms = {
+  /** Who runs the model; absent in runs of earlier versions. */
+  readonly provider?: string
   readonly supports: Model['supports']
   readonly contextTokens: number
   readonly outputTokensMax: number
@@ -50,6 +52,8 @@ export type Run = {
   readonly replies: number
   /** To the last question; the driver takes it over into the journal. */
   readonly reply?: Reply
+  /** What led to it, as a W3C `traceparent`, where that is traced. */
+  readonly trace?: string
   readonly createdAt: number
   readonly endedAt?: number
   readonly answer?: string
@@ -60,6 +64,9 @@ export type Run = {
   readonly tidy?: number
   /** Its log was made small. */
   readonly compacted?: boolean
+  /** What its events took then, in bytes of JSON, and when it ended, in milliseconds since the epoch; absent when they were forgotten. */
+  readonly keptBytes?: number
+  readonly keptSince?: number
 }
 export type Session = {
   readonly id: string
@@ -82,10 +89,14 @@ export type Session = {
   readonly updatedAt: number
 }
 
+/** What the events of an organisation's ended runs take, by its id. A hint: whoever is over the bound by it is counted anew. */
+export type KeptEvents = { readonly id: string; readonly orgId: string; readonly bytes: number }
+
 export const Runs = collection<Run>({
   name: 'runs', scope: 'tenant', owner: 'userId',
-  unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['due'], ['tidy']],
+  unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['due'], ['tidy'], ['orgId', 'keptSince']],
 })
+export const EventBytes = collection<KeptEvents>({ name: 'event_bytes', scope: 'tenant', index: [['bytes']] })
 export const Sessions = collection<Session>({ name: 'sessions', scope: 'tenant', owner: 'userId', index: [['orgId', 'userId', 'updatedAt']] })
 
 export const streamOf = (runId: string) => `run:${runId}`

@@ -7,6 +7,7 @@ import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Run } from './collections.ts'
 import type { RunsConfig } from './config.ts'
+import type { Figures } from './figures.ts'
 import { createJournal, readState, type Journal } from './journal.ts'
 import type { Loop } from './loop.ts'
 import type { Places, Waiting } from './places.ts'
@@ -14,9 +15,10 @@ import { took, type Ending } from './records.ts'
 import { emptyState, type Asked, type State } from './state.ts'
 import { settle } from './steps/settle.ts'
 import { createStopper, type Stopper, type StopReason } from './stopper.ts'
+import type { createTraced, Traced } from './traced.ts'
 
-type Active = { readonly run: Run; readonly stopper: Stopper; readonly since: number; /** The storage's epoch before the lease was taken. */ readonly before: number }
-export type DriverDeps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; places: Places }
+type Active = { readonly run: Run; readonly stopper: Stopper; readonly spans: Traced; readonly since: number; /** The storage's epoch before the lease was taken. */ readonly before: number }
+export type DriverDeps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; places: Places; traced: ReturnType<typeof createTraced>; figures: Figures }
 
 /** How long a body that acts on the world may go on after the hand-over was asked for, in milliseconds. */
 const handoverMs = 3000
@@ -25,7 +27,7 @@ const reasoningPatience = 3
 
 const alreadyEnded = ({ terminal, ending }: State): Ending | undefined => terminal && (ending ?? { terminal, usage: { inputTokens: 0, outputTokens: 0 }, charged: false })
 
-export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, places }: DriverDeps) {
+export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, places, traced, figures }: DriverDeps) {
   const active = new Map<string, Active>()
   let closing = false, idle: (() => void) | undefined
 
@@ -38,13 +40,13 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
   /** Another process may go on at once. */
   const release = (run: Run) => store.tenant(run).update(Runs, run.id, { unset: ['owner'] }, { if: { epoch: run.epoch, owner } })
 
-  const goOn = async ({ run, stopper }: Active, journal: Journal): Promise<void> => {
+  const goOn = async ({ run, stopper, spans }: Active, journal: Journal): Promise<void> => {
     const own = store.tenant(run)
     let seen: Run | undefined = run
     while (seen) {
-      const ended = alreadyEnded(journal.state), left = ended ? { ending: ended } : await loop(seen, journal, stopper)
+      const ended = alreadyEnded(journal.state), left = ended ? { ending: ended } : await loop(seen, journal, stopper, spans)
       if (!left) return void (stopper.stopped() === 'handover' && (await release(run)))
-      if ('ending' in left) return settle({ own, billing, clock, journal, run: seen, wake: id => startNext(run, id), compactAfterMs: config.compact_after_ms }, left.ending)
+      if ('ending' in left) return settle({ own, billing, clock, journal, figures, run: seen, wake: id => startNext(run, id), compactAfterMs: config.compact_after_ms }, left.ending)
       await journal.settled()
       if (await park(run, left.waits)) return
       seen = await own.get(Runs, run.id)
@@ -58,17 +60,17 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
     if (state.epoch > run.epoch) return
     // A lease that was lost to a full disk is nobody's, and its number the next driver's.
     if (store.epoch() !== before) throw fault('STORAGE_FULL')
-    const journal = createJournal(events, stream, state)
+    const journal = createJournal(events, stream, state, figures.appends(run, state.head === 0))
     if (!state.terminal) journal.write(took(run.epoch, owner))
     await goOn(entry, journal)
   }
 
   const run = (run: Run, fresh: boolean, before = store.epoch()) => {
-    const entry: Active = { run, stopper: createStopper(clock), since: clock.monotonic(), before }
+    const entry: Active = { run, stopper: createStopper(clock), spans: traced(run), since: clock.monotonic(), before }
     active.set(run.id, entry)
-    drive(entry, fresh).catch((error: unknown) => {
+    entry.spans.driving(() => drive(entry, fresh)).catch((error: unknown) => {
       // Another driver has it, or nothing can be written now: the sweep goes on when it can.
-      if (!hasCode(error, 'STREAM_MOVED')) log('warn', 'run.left', { run: run.id, error })
+      if (!hasCode(error, 'STREAM_MOVED')) log('warn', 'run.left', { run: run.id, organisation: run.orgId, error })
     }).finally(() => {
       active.delete(run.id)
       places.leave(run.id, clock.monotonic() - entry.since)
@@ -80,7 +82,7 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
   const callNext = (): void => {
     for (let next = places.next(); next && !closing; next = places.next()) startWaiting(next)
   }
-  const startWaiting = (next: Waiting) => void startNext(next, next.id).catch((error: unknown) => log('warn', 'run.claim', { run: next.id, error })).finally(() => places.giveUp(next.id) && callNext())
+  const startWaiting = (next: Waiting) => void startNext(next, next.id).catch((error: unknown) => log('warn', 'run.claim', { run: next.id, organisation: next.orgId, error })).finally(() => places.giveUp(next.id) && callNext())
   const leave = (id: string) => {
     places.leave(id)
     callNext()
@@ -94,6 +96,7 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
       leave(seen.id)
       throw error
     })
+    if (taken && seen.owner !== undefined && seen.owner !== owner) figures.takenOver()
     if (taken && !closing) {
       run(taken, false, before)
       return true
@@ -134,7 +137,7 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
       closing = true
       for (const { stopper } of active.values()) stopper.stop('handover')
       // Who stands in the line has been given a lease of this process, too.
-      await Promise.all(places.line().map(({ id, orgId }) => store.tenant({ orgId }).update(Runs, id, { unset: ['owner'] }, { if: { owner } }).catch((error: unknown) => log('warn', 'run.left', { run: id, error }))))
+      await Promise.all(places.line().map(({ id, orgId }) => store.tenant({ orgId }).update(Runs, id, { unset: ['owner'] }, { if: { owner } }).catch((error: unknown) => log('warn', 'run.left', { run: id, organisation: orgId, error }))))
       if (active.size === 0) return
       const over = new AbortController()
       void clock.sleep(handoverMs, over.signal).then(() => active.forEach(({ stopper }) => stopper.abandon()), () => undefined)

@@ -22,7 +22,7 @@ async function held({ active, perOrg }: Caps, given = {}) {
   const calls = () => engine.model.requests.map(lastWords)
   return { engine, calls, open: (...messages: string[]) => messages.forEach(one => doorOf(one).open()) }
 }
-const counts = async (engine: Engine) => [await engine.gauge('runs_active{state="active"}'), await engine.gauge('runs_active{state="waiting"}'), await engine.gauge('runs_active{state="organisations"}')]
+const counts = async (engine: Engine) => [await engine.gauge('runs_active{state="active"}'), await engine.gauge('runs_active{state="waiting"}'), await engine.gauge('runs_organisations')]
 const inTurn = async (engine: Engine, messages: readonly string[], by = engine.who) => {
   const started = []
   for (const message of messages) started.push(await engine.chat(message, {}, by))

@@ -28,8 +28,8 @@ export type Journal = {
 /** How many records may wait for their append before the writer pauses. */
 const pendingMax = 256
 
-/** Appends where the reader left off and nowhere else: another writer in between means that the lease is lost, and STREAM_MOVED ends this driver. */
-export function createJournal(log: Eventlog, stream: string, state: State): Journal {
+/** `appended` hears of what was applied. Appends where the reader left off and nowhere else: another writer in between means that the lease is lost, and STREAM_MOVED ends this driver. */
+export function createJournal(log: Eventlog, stream: string, state: State, appended: (last: number, records: readonly NewEvent[]) => void = () => undefined): Journal {
   let pending: NewEvent[] = [], applied = state.head, flight: Promise<void> | undefined, failure: unknown
   const flush = async () => {
     try {
@@ -38,6 +38,7 @@ export function createJournal(log: Eventlog, stream: string, state: State): Jour
         pending = []
         await log.append(stream, records, { expect: applied })
         applied += records.length
+        appended(applied, records)
       }
     } catch (error) {
       failure = error

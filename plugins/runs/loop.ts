@@ -22,6 +22,7 @@ import { reserve } from './steps/reserve.ts'
 import { think } from './steps/think.ts'
 import type { Stopper } from './stopper.ts'
 import { allowedFor, type Toolbox } from './toolbox.ts'
+import type { Traced } from './traced.ts'
 
 export type LoopDeps = {
   readonly store: ScopedStorage
@@ -51,7 +52,7 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
     return { inputTokens: sum.inputTokens + inputTokens, outputTokens: sum.outputTokens + tokensOf(step.text.length) }
   }
 
-  const thinkNext = async (run: Run, journal: Journal, stopper: Stopper, conversation: Conversation, { step, purpose, tools, before }: Extract<Action, { do: 'think' }>): Promise<void> => {
+  const thinkNext = async (run: Run, journal: Journal, stopper: Stopper, spans: Traced, conversation: Conversation, { step, purpose, tools, before }: Extract<Action, { do: 'think' }>): Promise<void> => {
     if (before.length > 0) journal.write(...before)
     const { terms } = run, { messages, attachments, cut } = contextOf(run, conversation, journal.state, { purpose, planStepsMax: config.plan_steps_max })
     if (cut && journal.state.cut !== JSON.stringify(cut)) journal.write(event('context_cut', cut))
@@ -60,7 +61,7 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
     const request = { model: run.model, messages, reasoning: run.request.reasoning, ...(attachments.length > 0 ? { attachments } : {}), ...(offered.length > 0 ? { tools: offered } : {}) }
     stopper.hear()
     try {
-      await think(journal, { models, clock, log, request, stopper, triesMax: config.tries_max, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(allowedFor(run)) } }, step)
+      await think(journal, { models, clock, log: (level, event, fields) => log(level, event, { ...fields, run: run.id, organisation: run.orgId }), spans, request, stopper, triesMax: config.tries_max, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(allowedFor(run)) } }, step)
     } finally {
       stopper.rest()
     }
@@ -79,7 +80,7 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
     journal.write(event('choice_answer', { question_id: open.asked.id, step: journal.state.steps.length - 1, call_id: open.call.id, status: reply.status, answer: reply.answer }))
   }
 
-  const goOn = async (run: Run, journal: Journal, stopper: Stopper): Promise<Terminal | { readonly waits: Asked }> => {
+  const goOn = async (run: Run, journal: Journal, stopper: Stopper, spans: Traced): Promise<Terminal | { readonly waits: Asked }> => {
     const { state } = journal
     let conversation: Conversation | undefined
     hearReply(journal, run)
@@ -92,11 +93,11 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
         case 'note': journal.write(...action.records); break
         case 'think':
           conversation ??= await conversationOf(store.tenant(run), run, readUploads)
-          await thinkNext(run, journal, stopper, conversation, action)
+          await thinkNext(run, journal, stopper, spans, conversation, action)
           break
         case 'call': {
           const waits = await callTools(journal, action.step, {
-            run, toolbox, allowed: allowedFor(run), clock, log, stopper, audit, questionMs: config.question_ms, resultCharsMax: config.result_chars_max,
+            run, toolbox, allowed: allowedFor(run), clock, log, stopper, spans, audit, questionMs: config.question_ms, resultCharsMax: config.result_chars_max,
             secure: secure(run, journal, stopper), keep: (key, name, content) => keepText(run, key, name, content),
           })
           if (waits) return { waits }
@@ -115,15 +116,15 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
     // Storage that fails ends nothing: another driver goes on when it is back.
     if (isFault(error) && ['STORAGE_FULL', 'UNAVAILABLE', 'STOPPING'].includes(error.code)) return undefined
     if (hasCode(error, 'INSUFFICIENT_CREDITS')) return { terminal: { type: 'error', code: 'CREDITS_EXHAUSTED', detail: fault('CREDITS_EXHAUSTED', error.values).message }, usage: usageOf(journal.state), charged: true }
-    if (!isFault(error)) log('error', 'run.failed', { run: run.id, error })
+    if (!isFault(error)) log('error', 'run.failed', { run: run.id, organisation: run.orgId, error })
     const { code, message } = isFault(error) ? error : fault('INTERNAL')
     return { terminal: { type: 'error', code, detail: message }, usage, charged: false }
   }
 
-  return async function loop(run: Run, journal: Journal, stopper: Stopper): Promise<Left> {
+  return async function loop(run: Run, journal: Journal, stopper: Stopper, spans: Traced): Promise<Left> {
     if (journal.state.ending) return { ending: journal.state.ending }
     try {
-      const end = await goOn(run, journal, stopper)
+      const end = await goOn(run, journal, stopper, spans)
       if ('waits' in end) return end
       return { ending: { terminal: end, usage: usageOf(journal.state), charged: true } }
     } catch (error) {

@@ -9,15 +9,18 @@ import { EventLog, type ScopedEventlog } from '#ports/eventlog.ts'
 import { Models } from '#ports/models.ts'
 import { JobQueue, type Queue } from '#ports/queue.ts'
 import { Storage, type ScopedStorage } from '#ports/storage.ts'
+import { Traces } from '#ports/traces.ts'
 import { builtIn } from './agents.ts'
 import { Artifacts, SessionOwners, Uploads } from '../files/api.ts'
 import { Agents, Tools } from './api.ts'
 import { createAudit, ToolInvocations } from './audit.ts'
 import { createBacklog } from './backlog.ts'
 import { verifyInstallation, verifyReason } from './check.ts'
-import { Runs, Sessions } from './collections.ts'
+import { EventBytes, Runs, Sessions } from './collections.ts'
 import { RunsConfig } from './config.ts'
+import { createCrowding, crowdingReason } from './crowding.ts'
 import { createDriver, type Driver, type DriverDeps } from './drive.ts'
+import { createFigures } from './figures.ts'
 import { createKeepText, createReadUploads, sessionOwner } from './files.ts'
 import { createHistory } from './history.ts'
 import { createLoop } from './loop.ts'
@@ -31,27 +34,28 @@ import { createAdmit } from './steps/admit.ts'
 import { createSweep, sweepReason } from './sweep.ts'
 import { keepTime } from './time.ts'
 import { createToolbox } from './toolbox.ts'
+import { createTraced } from './traced.ts'
 
 export default definePlugin({
   name: 'runs', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
   contract: { ...runRows, ...sessionRows },
-  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, clock: SystemClock, queue: JobQueue, host: Host, peers: Peers, agents: Agents, tools: Tools, uploads: Uploads, artifacts: Artifacts },
+  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, traces: Traces, clock: SystemClock, queue: JobQueue, host: Host, peers: Peers, agents: Agents, tools: Tools, uploads: Uploads, artifacts: Artifacts },
   config: RunsConfig,
   limits: { runs: { perSecond: 20, burst: 40 } },
-  collections: [Runs, Sessions, ToolInvocations],
-  system: [sweepReason, retentionReason, verifyReason],
+  collections: [Runs, Sessions, EventBytes, ToolInvocations],
+  system: [sweepReason, retentionReason, crowdingReason, verifyReason],
   emits: events,
   records: { reads: [recordsFormat], of: 'runs', live: async ({ store }) => ({ [recordsFormat]: await store.system(sweepReason).count(Runs, { phase: { in: ['admitting', 'placed'] } }) }) },
   services: {
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
     places: (deps: { config: RunsConfig; store: ScopedStorage; clock: Clock; log: Log; host: Introspection }) => (deps.host.role === 'api' ? createBacklog(deps) : createPlaces(deps.config)),
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
-    readUploads: createReadUploads, keepText: createKeepText, toolbox: createToolbox, audit: createAudit,
-    admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; peers: Peering; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
+    readUploads: createReadUploads, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, figures: createFigures,
+    admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; peers: Peering; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, crowding: createCrowding, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
   },
   routes: {
-    'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key']),
-    'POST /tasks': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key']),
+    'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),
+    'POST /tasks': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),
     'GET /runs/{run_id}/events': ({ runs, caller, params, after, signal }) => runs.follow(caller, params.run_id, after, signal),
     'POST /runs/{run_id}/respond': ({ runs, caller, params, body }) => runs.respond(caller, params.run_id, body),
     'POST /runs/{run_id}/cancel': ({ runs, caller, params }) => runs.cancel(caller, params.run_id),

@@ -14,7 +14,7 @@ type Called = { readonly id: string; readonly orgId: string }
 
 export function createRemoteDriver({ queue, peers, log }: { queue: Queue; peers: Peering; log: Log }): Driver {
   // One that waits to be taken is enough: whoever takes it sees the run as it is then.
-  const call = ({ id, orgId }: Called): void => void queue.enqueue(driveJob, { id, orgId }, { dedupeKey: id }).catch((error: unknown) => log('warn', 'run.call', { run: id, error }))
+  const call = ({ id, orgId }: Called): void => void queue.enqueue(driveJob, { id, orgId }, { dedupeKey: id }).catch((error: unknown) => log('warn', 'run.call', { run: id, organisation: orgId, error }))
   return {
     async claim(run: Run) {
       call(run)

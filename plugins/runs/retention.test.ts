@@ -74,7 +74,7 @@ test('each stage counts from the end of the run, and a key outlives what it answ
 type Started = { run_id: string; session_id: string; resumed: boolean }
 async function served(env: Record<string, string>) {
   const server = await startServer({ env: { MODELS_URL: 'scripted:?tokens=40&interval_ms=0', RUNS_RETENTION_MS: '50', LIMITS_RUNS_PER_SECOND: '1000', LIMITS_RUNS_BURST: '1000', ...env } }), { token } = await server.account()
-  const figure = async (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec((await server.call('GET', '/metrics')).text)?.[1])
+  const figure = async (name: string) => Number(new RegExp(`^${name.replace(/[{}]/g, '\\$&')} (\\d+)$`, 'm').exec((await server.call('GET', '/metrics')).text)?.[1])
   return {
     server, token, figure,
     start: async (message: string) => (await server.call('POST', '/chat', { token, body: { message, idempotency_key: 'one' } })).body as Started,
@@ -110,7 +110,7 @@ test('over the API nobody notices that a log was made small', async () => {
 test('when the time of the events is over a reader is told what is gone, and how the run ended', async () => {
   const { server, token, figure, start, read, until, verify } = await served({ RUNS_COMPACT_AFTER_MS: '0', RUNS_EVENTS_KEPT_MS: '200', RUNS_KEYS_KEPT_MS: '100' }), { run_id: id, session_id: session } = await start('hello')
   const before = await read(id)
-  await until(async () => (await figure('runs_trimmed_events_total')) > 0)
+  await until(async () => (await figure('runs_events_trimmed_total{reason="age"}')) > 0)
   const [gone, ...rest] = await read(id), ends = before.slice(-2)
   assert.equal(rest, ends)
   assert.is(gone!.event, 'gone')

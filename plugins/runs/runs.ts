@@ -8,24 +8,31 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Reply, type Run, type Status } from './collections.ts'
 import type { Driver } from './drive.ts'
 import { shown } from './compact.ts'
+import type { Figures } from './figures.ts'
 import { readState } from './journal.ts'
 import { checkAnswer } from './questions.ts'
 import { cancelledTopic } from './remote.ts'
 import type { Admit } from './steps/admit.ts'
 import { rest, unpause, withdraw } from './steps/turns.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering; figures: Figures }
 const isTerminal = ({ type, hidden }: LoggedEvent) => !hidden && (terminalTypes as readonly string[]).includes(type)
 
 /** What clients may see, ending with the terminal event. `first` was shown already. */
-async function* visible(first: readonly WireEvent[], after: number, batches: AsyncIterable<readonly LoggedEvent[]>): AsyncGenerator<readonly WireEvent[]> {
-  if (first.length > 0) yield first
-  let at = after
-  for await (const batch of batches) {
-    const events = shown(batch, at)
-    at = batch.at(-1)!.seq
-    if (events.length > 0) yield events
-    if (batch.some(isTerminal)) return
+async function* visible(first: readonly WireEvent[], after: number, batches: AsyncIterable<readonly LoggedEvent[]>, follow: () => ReturnType<Figures['follow']>): AsyncGenerator<readonly WireEvent[]> {
+  const { delivered, stop } = follow()
+  try {
+    if (first.length > 0) yield first
+    let at = after
+    for await (const batch of batches) {
+      const events = shown(batch, at)
+      at = batch.at(-1)!.seq
+      delivered(at)
+      if (events.length > 0) yield events
+      if (batch.some(isTerminal)) return
+    }
+  } finally {
+    stop()
   }
 }
 /** Events that a reader is handed at once; what is beyond them is followed. */
@@ -40,7 +47,7 @@ async function missed(log: Eventlog, stream: string, after: number): Promise<num
   return after < first - 1 ? first : undefined
 }
 
-export function createRuns({ store, eventlog, clock, admission, driver, peers }: Deps) {
+export function createRuns({ store, eventlog, clock, admission, driver, peers, figures }: Deps) {
   const find = async (caller: Caller, runId: string): Promise<Run> => {
     const run = await store.tenant(caller).get(Runs, runId)
     if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
@@ -67,11 +74,12 @@ export function createRuns({ store, eventlog, clock, admission, driver, peers }:
     if (runId !== undefined) await driver.startNext(caller, runId)
   }
   return {
-    async start(caller: Caller, request: RunStart, idempotencyKey: string | undefined): Promise<RunStarted> {
+    async start(caller: Caller, request: RunStart, idempotencyKey: string | undefined, trace?: string): Promise<RunStarted> {
       if (idempotencyKey && request.idempotency_key && idempotencyKey !== request.idempotency_key) throw fault('INVALID_FIELD', { field: 'idempotency_key', why: 'differs from the Idempotency-Key header' })
       const key = request.idempotency_key ?? idempotencyKey
-      const { run, placed, resumed, mine } = await admission.admit(caller, key ? { ...request, idempotency_key: key } : request)
+      const { run, placed, resumed, mine } = await admission.admit(caller, key ? { ...request, idempotency_key: key } : request, trace)
       remember(run)
+      if (mine) figures.started()
       if (mine && placed.status === 'running') driver.begin(run)
       // The run ahead may have ended between the place in the queue and now.
       else if (mine) await wake(caller, await rest(store.tenant(caller), run, clock.now()))
@@ -89,7 +97,7 @@ export function createRuns({ store, eventlog, clock, admission, driver, peers }:
       await eventlog.durable()
       if (eventlog.epoch() !== epoch) throw fault('STORAGE_FULL')
       const first = [...(gone === undefined ? [] : [{ seq: gone - 1, type: 'gone', data: { first: gone } }]), ...shown(fresh, after)], at = page.at(-1)?.seq ?? after
-      return page.some(isTerminal) ? first : visible(first, at, log.follow(stream, { after: at, signal }))
+      return page.some(isTerminal) ? first : visible(first, at, log.follow(stream, { after: at, signal }), () => figures.follow(runId))
     },
 
     /** Stops the work. Asking twice, or after the end, changes nothing. */

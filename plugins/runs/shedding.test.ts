@@ -36,7 +36,7 @@ test('beyond places and line a start is answered 429, with the time to wait, and
     assert.equal([status, (body as { code: string }).code], [429, 'SHEDDING'])
     assert.match(headers.get('retry-after')!, /^[1-9]\d?$/)
   }
-  assert.is(await engine.gauge('runs_shed'), refused().length)
+  assert.is(await engine.gauge('runs_shed_total'), refused().length)
   await engine.model.asked(caps.RUNS_ACTIVE_MAX)
   assert.equal([await engine.gauge('runs_active{state="active"}'), await engine.gauge('runs_active{state="waiting"}')], [caps.RUNS_ACTIVE_MAX, accepted().length - caps.RUNS_ACTIVE_MAX])
   for (const by of people) assert.is((await engine.balance(by)).held, accepted().filter(client => client.by === by).length)

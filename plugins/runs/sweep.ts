@@ -66,7 +66,7 @@ export function createSweep({ store, clock, log, driver, admission, host, config
     const each = async (runs: AsyncIterable<Run>, act: (run: Run) => Promise<void>) => {
       for await (const run of runs) {
         open.add(run.id)
-        await act(run).catch((error: unknown) => log('warn', 'sweep', { run: run.id, error }))
+        await act(run).catch((error: unknown) => log('warn', 'sweep', { run: run.id, organisation: run.orgId, error }))
       }
     }
     await each(dueBy(0), care)

@@ -1,17 +1,15 @@
 // What the engine does by the clock: move the leases' beats, sweep, and let go of what is old.
-import { Gauge } from 'prom-client'
 import type { Introspection, Peering } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { RunsConfig } from './config.ts'
 import type { Driver } from './drive.ts'
 import type { Retain } from './retention.ts'
-import type { Places } from './places.ts'
 import { cancelledTopic } from './remote.ts'
 
-type Deps = { clock: Clock; driver: Driver; sweep: () => Promise<void>; retain: Retain; places: Places; host: Introspection; peers: Peering; config: RunsConfig; log: Log; signal: AbortSignal; defer(undo: () => unknown): void }
+type Deps = { clock: Clock; driver: Driver; sweep: () => Promise<void>; retain: Retain; host: Introspection; peers: Peering; config: RunsConfig; log: Log; signal: AbortSignal; defer(undo: () => unknown): void }
 
-export function keepTime({ clock, driver, sweep, retain, places, host, peers, config, log, signal, defer }: Deps): void {
+export function keepTime({ clock, driver, sweep, retain, host, peers, config, log, signal, defer }: Deps): void {
   const every = async (ms: number, name: string, act: () => Promise<void>) => {
     while (!signal.aborted) {
       await act().catch((error: unknown) => log('warn', name, { error }))
@@ -29,10 +27,4 @@ export function keepTime({ clock, driver, sweep, retain, places, host, peers, co
   if (host.role !== 'api') work()
   // At its next beat the driver would see it, too.
   defer(peers.hear(cancelledTopic, data => driver.stop((data as { runId: string }).runId, 'cancelled')))
-
-  const registers = [host.metrics]
-  new Gauge({ name: 'runs_active', help: 'Runs driven now, and those that wait for a place; organisations that have one.', labelNames: ['state'], registers, collect() {
-    for (const [state, count] of Object.entries(places.counts())) this.set({ state }, count)
-  } })
-  new Gauge({ name: 'runs_shed', help: 'Starts that were answered 429 because too many runs wait.', registers, collect() { this.set(places.shed()) } })
 }

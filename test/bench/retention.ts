@@ -50,7 +50,7 @@ const empty = await (async () => {
 const written = await fill()
 cpSync(first, second, { recursive: true })
 const compacted = await keep(first, {}, 'runs_compacted_total', value => value >= runs)
-const trimmed = await keep(second, { RUNS_EVENTS_KEPT_MS: '1' }, 'runs_trimmed_events_total', value => value > 0)
+const trimmed = await keep(second, { RUNS_EVENTS_KEPT_MS: '1' }, 'runs_events_trimmed_total\\{reason="age"\\}', value => value > 0)
 const each = (bytes: number) => `${((bytes - empty) / runs / 1024).toFixed(1)} KiB`
 writeChapter('Retention', `${circumstances(`npm run bench:retention -- --runs ${runs} --tokens ${tokens}`)}: SQLite pages in use, divided by the runs; ${runs} runs of ${tokens} tokens each, ${atOnce} at a time.
 

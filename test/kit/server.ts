@@ -31,6 +31,12 @@ export async function readEvents(response: Response, stop: (event: SseEvent) => 
 
 const memory = { STORAGE_URL: 'memory:', BLOBS_URL: 'memory:', SEARCH_URL: 'memory:', MAIL_URL: 'memory:', MODELS_URL: 'scripted:?tokens=5&interval_ms=0', LOG_LEVEL: 'error' }
 
+const living = new Set<() => Promise<void>>()
+/** For `test.after`: a server that a failed test left behind would keep its file from ending. */
+export async function endServers(): Promise<void> {
+  for (const stop of [...living]) await stop()
+}
+
 export async function startServer({ env = {}, plugins, given = {} }: { env?: Environment; plugins?: readonly Plugin[]; given?: Readonly<Record<string, unknown>> } = {}) {
   const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-'))
   const logged: string[] = []
@@ -50,8 +56,14 @@ export async function startServer({ env = {}, plugins, given = {} }: { env?: Env
     const text = await response.text()
     return { status: response.status, headers: response.headers, text, body: text && response.headers.get('content-type')?.includes('json') ? JSON.parse(text) : undefined }
   }
+  const stop = async () => {
+    living.delete(stop)
+    await booted.kernel.stop()
+    clean()
+  }
+  living.add(stop)
   return {
-    root, base, call, logged, kernel: booted.kernel, roster: booted.roster, engine: booted.engine, dataDir,
+    root, base, call, logged, stop, kernel: booted.kernel, roster: booted.roster, engine: booted.engine, dataDir,
     /** A verified account in its own organisation, signed in. */
     async account(credits = 1000, email = `user-${crypto.randomUUID()}@example.org`): Promise<Account> {
       const made = (await booted.kernel.commands().get('admin create-user')!.run({ email, credits })) as Omit<Account, 'token'>
@@ -59,9 +71,5 @@ export async function startServer({ env = {}, plugins, given = {} }: { env?: Env
       return { ...made, token: (body as { access_token: string }).access_token }
     },
     stream: (token: string, runId: string, headers: Record<string, string> = {}, query = '') => fetch(`${base}/runs/${runId}/events${query}`, { headers: { authorization: `Bearer ${token}`, ...headers } }),
-    async stop() {
-      await booted.kernel.stop()
-      clean()
-    },
   }
 }

@@ -20,7 +20,7 @@ const wrongIn = ({ checks }: Report) => checks.filter(({ result }) => result ===
 test('an installation that can start: every port with its adapter, and exit code 0', async () => {
   const { code, ok, checks } = await asked()
   assert.equal([code, ok, checks.filter(({ result }) => result !== 'ok')], [0, true, []])
-  assert.equal(checks.map(({ what, adapter }) => `${what} ${adapter}`.trim()), ['clock system:', 'storage sqlite:', 'eventlog sqlite:', 'billing ledger:', 'queue storage:', 'blobs file:', 'search sqlite:', 'mail outbox:', 'models offline:', 'limits memory:', 'http restify:', 'address'])
+  assert.equal(checks.map(({ what, adapter }) => `${what} ${adapter}`.trim()), ['clock system:', 'traces off:', 'storage sqlite:', 'eventlog sqlite:', 'billing ledger:', 'queue storage:', 'blobs file:', 'search sqlite:', 'mail outbox:', 'models offline:', 'limits memory:', 'http restify:', 'address'])
 })
 
 test('everything that is wrong is told at once, by its setting', async () => {

@@ -1,5 +1,5 @@
 // A server that is told to stop while it works.
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
@@ -27,6 +27,63 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) test(`${signal} ends open s
   for (const id of runs) assert.match(await (await fetch(`${next.base}/runs/${id}/events`, { headers })).text(), /event: done\n.*\n\n$/)
   assert.equal(await balanceOf(), { balance: 90, held: 0, available: 90 })
   await next.kill('SIGTERM')
+})
+
+/** A plugin with a call and a job that never end, whatever they are told. */
+const hanging = (undo: string) => `import { definePlugin } from 'agent-platform/plugin'
+import { JobQueue } from 'agent-platform/ports/queue'
+export default definePlugin({
+  name: 'hanging', version: '1.0.0', kernel: '^1.0.0', uses: { queue: JobQueue },
+  contract: { 'GET /hang': { summary: 'Never answers', auth: 'public', reply: { type: 'null' } }, 'POST /hang': { summary: 'Puts in a job', auth: 'public', reply: { type: 'string' } } },
+  routes: { 'GET /hang': () => new Promise(() => undefined), 'POST /hang': ({ queue }) => queue.enqueue('hanging.job', null) },
+  jobs: { 'hanging.job': { run: () => new Promise(() => undefined) } },
+  start: ({ defer }) => defer(() => ${undo}),
+})
+`
+async function startHanging(name: string, undo = 'undefined') {
+  const plugins = join(home, name, 'plugins')
+  mkdirSync(join(plugins, 'hanging'), { recursive: true })
+  writeFileSync(join(plugins, 'hanging', 'plugin.js'), hanging(undo))
+  const server = await startProcess({ DATA_DIR: join(home, name, 'data'), PLUGINS_DIR: plugins, DRAIN_MS: '700', LOG_LEVEL: 'warn' })
+  return {
+    server, call: (method = 'GET') => fetch(`${server.base}/hang`, { method }).then(response => response.text(), () => undefined),
+    lines: () => server.errors().split('\n').filter(Boolean).map(line => JSON.parse(line) as Record<string, unknown>),
+    async stop() {
+      const since = performance.now()
+      await server.kill('SIGTERM')
+      return performance.now() - since
+    },
+  }
+}
+
+test('a call that hangs is waited for DRAIN_MS, and named when it is left', async () => {
+  const { server, call, lines, stop } = await startHanging('call')
+  void call()
+  void call()
+  await new Promise(resolve => setTimeout(resolve, 200))
+  const took = await stop()
+  assert.ok(took >= 690 && took < 2500, `${took} ms`)
+  assert.is(server.child.exitCode, 0)
+  const { plugin, calls, generation } = lines().find(({ event }) => event === 'plugin.left')!
+  assert.equal([plugin, calls, typeof generation], ['hanging', 2, 'number'])
+})
+
+test('what cannot be undone is named, and the process ends all the same', async () => {
+  const { server, lines, stop } = await startHanging('undo', 'new Promise(() => undefined)'), took = await stop()
+  assert.ok(took < 700 + 4000 + 1000, `${took} ms`)
+  assert.is(server.child.exitCode, 1)
+  const { what, ms } = lines().find(({ event }) => event === 'stop.left')!
+  assert.equal([what, ms], ['plugin:hanging', 4700])
+})
+
+test('a job that hangs does not keep the process', async () => {
+  const { server, call, lines, stop } = await startHanging('job')
+  await call('POST')
+  await new Promise(resolve => setTimeout(resolve, 300))
+  const took = await stop()
+  assert.ok(took < 700 + 4000 + 1000, `${took} ms`)
+  assert.is(server.child.exitCode, 1)
+  assert.equal(lines().map(({ event }) => event), ['plugin.left', 'stop.left'])
 })
 
 test.after(async () => {

@@ -2,6 +2,7 @@
 import { ledgerOn } from '#adapters/billing/ledger.ts'
 import { memoryEventlog } from '#adapters/eventlog/memory.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
+import { noTraces } from '#adapters/traces/off.ts'
 import type { Caller } from '#contracts/contract.ts'
 import { hasCode } from '#contracts/faults.ts'
 import { Host, Peers, type Peering, type Role } from '#kernel'
@@ -14,7 +15,7 @@ import { readConfig } from '../../kernel/settings.ts'
 import { faceOf } from '../../kernel/tenancy.ts'
 import { builtIn } from '../../plugins/runs/agents.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
-import { Runs, Sessions, type Run } from '../../plugins/runs/collections.ts'
+import { EventBytes, Runs, Sessions, type Run } from '../../plugins/runs/collections.ts'
 import { ToolInvocations } from '../../plugins/runs/audit.ts'
 import runsPlugin from '../../plugins/runs/plugin.ts'
 import type { RunService } from '../../plugins/runs/runs.ts'
@@ -43,7 +44,7 @@ export async function createDisk() {
   let written: Write[] = [], safe = 0, engines = await blank(), heads = new Map<string, number>()
   async function blank(): Promise<{ storage: StorageEngine; eventlog: EventlogEngine }> {
     const storage = memoryStorage({} as never)
-    for (const one of [Runs, Sessions, ToolInvocations]) await storage.define(one as never)
+    for (const one of [Runs, Sessions, EventBytes, ToolInvocations]) await storage.define(one as never)
     await ledgerOn(storage, {} as never)
     return { storage, eventlog: memoryEventlog() }
   }
@@ -95,7 +96,7 @@ export async function createStage({ choose, behave, seed = 1, kind = 'drivers', 
     }
     const billing: Ledger = await ledgerOn({ ...storage, define: async () => {} }, process.clock)
     const tools = simTools(world, process, effects)
-    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, 'port:queue': silentQueue, [Peers.id]: silentPeers, [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() } }
+    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, 'port:queue': silentQueue, 'port:traces': noTraces, [Peers.id]: silentPeers, [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() } }
     const given = (token: Token) => token.id === Agents.id ? () => builtIn : token.id === Tools.id ? () => tools : token.kind === 'port' ? (token.id in ports ? faceOf(token.id, ports[token.id], runsPlugin) : undefined) : token.kind === 'point' ? () => [] : { removeOfSession: async () => {} }
     const instance = await createInstance({ plugin: runsPlugin, generation: 1, config, rates: {}, log: log as never, clock: process.clock, given })
     instances.set(process, instance)

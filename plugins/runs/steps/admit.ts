@@ -51,7 +51,7 @@ const isTimeZone = (name: string) => {
 
 export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readUploads, places }: Deps) {
   /** Everything that can be refused without writing. */
-  const prepare = async (caller: Caller, request: RunStart, own: Store): Promise<Run> => {
+  const prepare = async (caller: Caller, request: RunStart, own: Store, trace: string | undefined): Promise<Run> => {
     requireKnown(request)
     const model = (await models.catalogue()).find(({ key, isDefault }) => (request.model === undefined ? isDefault : key === request.model))
     if (!model) throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
@@ -66,8 +66,8 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     // A conversation is in the order of its runs' ids.
     const id = clock.id(latest), createdAt = clock.now()
     const { supports, contextTokens, outputTokensMax } = model, { instruction, tools, onInterrupt = 'continue' } = agent
-    const terms: Terms = { supports, contextTokens, outputTokensMax, instruction, onInterrupt, ...(tools ? { tools } : {}) }
-    const draft = { id, orgId: caller.orgId, userId: caller.userId, sessionId: request.session_id ?? clock.id(), opensSession: !request.session_id, request, createdAt, terms }
+    const terms: Terms = { provider: model.provider, supports, contextTokens, outputTokensMax, instruction, onInterrupt, ...(tools ? { tools } : {}) }
+    const draft = { id, orgId: caller.orgId, userId: caller.userId, sessionId: request.session_id ?? clock.id(), opensSession: !request.session_id, request, createdAt, terms, ...(trace === undefined ? {} : { trace }) }
     const { messages, attachments } = contextOf(draft, await conversationOf(own, draft, readUploads), emptyState(), { purpose: request.plan ? 'plan' : 'answer', planStepsMax: config.plan_steps_max })
     if (estimateTokens(messages) > contextTokens) throw fault('INVALID_FIELD', { field: 'message', why: `is longer than the model reads (about ${contextTokens} tokens)` })
     return {
@@ -133,7 +133,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
 
   return {
     /** INSUFFICIENT_CREDITS, NOT_FOUND, INVALID_FIELD, IDEMPOTENCY_MISMATCH, QUEUE_FULL. */
-    async admit(caller: Caller, request: RunStart): Promise<Admission> {
+    async admit(caller: Caller, request: RunStart, trace?: string): Promise<Admission> {
       const own = store.tenant(caller)
       if (request.idempotency_key !== undefined) {
         const known = await earlier(caller, { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) } as Run, own)
@@ -141,7 +141,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       }
       const arrive = places.admit(caller.orgId)
       try {
-        const run = await prepare(caller, request, own), epoch = store.epoch()
+        const run = await prepare(caller, request, own, trace), epoch = store.epoch()
         try {
           await own.insert(Runs, run)
         } catch (error) {

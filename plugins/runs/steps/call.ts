@@ -13,6 +13,7 @@ import { event } from '../records.ts'
 import type { Asked, CallState, Outcome, Step } from '../state.ts'
 import type { Stopper } from '../stopper.ts'
 import type { Allowed, Toolbox } from '../toolbox.ts'
+import type { Traced } from '../traced.ts'
 
 export type Calling = {
   readonly run: Run
@@ -21,6 +22,7 @@ export type Calling = {
   readonly clock: Clock
   readonly log: Log
   readonly stopper: Stopper
+  readonly spans: Traced
   readonly audit: Audit
   /** Resolves when everything journalled so far is on disk and the lease is still ours, by the storage's word; rejects when it is not. */
   readonly secure: () => Promise<void>
@@ -61,7 +63,7 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
       if (effectOf(tool) === 'once') return unknownOutcome
       return { status: 'failed', content: limit.signal.aborted ? `The tool took longer than ${ms} ms.` : 'The run was cancelled.' }
     }
-    if (!isFault(error)) log('warn', 'tool.failed', { tool: tool.name, run: info.runId, error })
+    if (!isFault(error)) log('warn', 'tool.failed', { tool: tool.name, run: info.runId, organisation: info.orgId, error })
     return { status: 'failed', content: (error instanceof Error ? error.message : String(error)).slice(0, errorCharsMax), ...(isAway(error) ? { away: true } : {}) }
   } finally {
     over.abort()
@@ -73,27 +75,28 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
 
 type Result = Outcome | { readonly ask: Question }
 
-async function once(tool: Tool, args: Json, info: Info, calling: Calling): Promise<Result & { readonly away?: true }> {
-  const result = await within(tool, info, call => tool.run(args, call), calling)
+async function once(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Result & { readonly away?: true }> {
+  const act = () => within(tool, info, call => tool.run(args, call), calling)
+  const result = await calling.spans.tool(tool.name, callId, act, outcome => !('answer' in outcome) || ('isError' in outcome.answer && outcome.answer.isError === true))
   if (!('answer' in result)) return result
   return 'ask' in result.answer ? result.answer : { status: result.answer.isError ? 'failed' : 'ok', content: String(result.answer.content) }
 }
 
 /** A call whose body may have begun: what acts on the world and cannot tell is not called again. */
-async function again(tool: Tool, args: Json, info: Info, calling: Calling): Promise<Result> {
-  if (effectOf(tool) !== 'once') return once(tool, args, info, calling)
+async function again(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Result> {
+  if (effectOf(tool) !== 'once') return once(tool, args, info, callId, calling)
   const { probe } = tool
   const found = probe ? await within(tool, info, call => probe(call.key, call), calling) : undefined
   if (!found || !('answer' in found) || found.answer === undefined) return unknownOutcome
-  if (found.answer === 'not done') return once(tool, args, info, calling)
+  if (found.answer === 'not done') return once(tool, args, info, callId, calling)
   return 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content }
 }
 /** What the storage's absence has cut short goes on when it is back, where it may; while it is away, another driver does. */
-async function body(tool: Tool, args: Json, info: Info, calling: Calling): Promise<Result> {
-  const result = await once(tool, args, info, calling)
+async function body(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Result> {
+  const result = await once(tool, args, info, callId, calling)
   if (!result.away || (effectOf(tool) === 'once' && !tool.probe)) return result
   await calling.secure()
-  return again(tool, args, info, calling)
+  return again(tool, args, info, callId, calling)
 }
 
 /** Brings every call of the step to its outcome, as far as that goes without the user. Answers the question that is open, if one is. */
@@ -131,12 +134,12 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
     const args = toolbox.argumentsOf(tool, one.call.arguments)
     if (tool.approval && !one.answered) return ask(one, 'approval', { action: tool.name, arguments: args })
     // Under another driver.
-    if (one.begun) return settle(one, await again(tool, args, info(one), calling))
+    if (one.begun) return settle(one, await again(tool, args, info(one), one.call.id, calling))
     journal.write(event('tool_call', { ...place(one), arguments: args }))
     await audit.began(run, { ...info(one), tool: tool.name, effect: effectOf(tool), step: step.index })
     // What acts on the world waits for its intent to be on disk, and asks once more whether it may.
     if (effectOf(tool) !== 'none') await calling.secure()
-    return calling.stopper.whileActing(async () => settle(one, await body(tool, args, info(one), calling)))
+    return calling.stopper.whileActing(async () => settle(one, await body(tool, args, info(one), one.call.id, calling)))
   }
 
   const isParallel = ({ call }: CallState) => {

@@ -4,6 +4,7 @@ import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Store } from '#ports/storage.ts'
 import { Runs, type Run } from '../collections.ts'
+import type { Figures } from '../figures.ts'
 import type { Journal } from '../journal.ts'
 import { creditsFor } from '../price.ts'
 import { ending, event, type Ending } from '../records.ts'
@@ -29,10 +30,10 @@ async function charge(billing: Ledger, run: Run, credits: number): Promise<numbe
 /** A step may have been begun and its model never asked: the credits ran out, or the run was stopped. */
 const wasMade = ({ accepted, shown, attempt, calls, open }: Step): boolean => accepted !== undefined || shown || attempt > 1 || calls.length > 0 || open !== undefined
 
-export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void>; /** When its log may be made small. */ readonly compactAfterMs: number }
+export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; readonly figures: Pick<Figures, 'ended'>; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void>; /** When its log may be made small. */ readonly compactAfterMs: number }
 
 /** May be repeated from any point. The run is closed last: until then the sweep comes back to it, so that its session's next is not forgotten. */
-export async function settle({ own, billing, clock, journal, run, wake, compactAfterMs }: Settling, proposed: Ending): Promise<void> {
+export async function settle({ own, billing, clock, journal, run, wake, compactAfterMs, figures }: Settling, proposed: Ending): Promise<void> {
   const { state } = journal
   const decided = state.ending ?? proposed, { terminal, usage, charged } = decided
   const credits = charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0
@@ -50,5 +51,6 @@ export async function settle({ own, billing, clock, journal, run, wake, compactA
   const status = terminal.type === 'error' ? 'failed' : terminal.status
   const next = await leave(own, run, { pause: status === 'failed', now: clock.now() })
   if (next) await wake(next)
-  await own.update(Runs, run.id, { set: { phase: 'closed', status, endedAt: clock.now(), tidy: clock.now() + compactAfterMs, answer: answerOf(state).slice(0, answerCharsMax), credits: first + rest }, unset: ['owner', 'due', 'reply'] }, { if: { phase: 'placed', epoch: run.epoch } })
+  const closed = await own.update(Runs, run.id, { set: { phase: 'closed', status, endedAt: clock.now(), tidy: clock.now() + compactAfterMs, answer: answerOf(state).slice(0, answerCharsMax), credits: first + rest }, unset: ['owner', 'due', 'reply'] }, { if: { phase: 'placed', epoch: run.epoch } })
+  if (closed) figures.ended(status)
 }

@@ -9,6 +9,7 @@ import { attemptBegins, checkpointed, event, thought, toolOpen, toolWhole } from
 import { estimateTokens, tokensOf } from '../price.ts'
 import { currentStep, emptyStep, type Step } from '../state.ts'
 import type { Stopper } from '../stopper.ts'
+import type { CallSpan, Traced } from '../traced.ts'
 
 export type Thinking = {
   readonly models: ModelProvider
@@ -17,6 +18,7 @@ export type Thinking = {
   readonly request: Omit<ModelRequest, 'signal' | 'prefill' | 'resume'>
   readonly terms: Parameters<typeof recoveryOf>[1]
   readonly stopper: Stopper
+  readonly spans: Traced
   /** Broken-off tries without progress after which the call is given up. */
   readonly triesMax: number
 }
@@ -36,7 +38,7 @@ function requestFor({ request }: Thinking, step: Step, { plan }: Recovery): Omit
 type Try = { readonly step: number; readonly attempt: number; readonly shown: 'token' | 'reasoning'; readonly seam: ReturnType<typeof createSeam> | undefined; /** What stands of the tries before and was not counted by the provider again. */ readonly keptTokens: number }
 
 /** Writes the deltas of one try; answers what the provider said of its end. */
-async function listen(journal: Journal, { models, request, stopper }: Thinking, asked: Omit<ModelRequest, 'signal'>, { step, attempt, shown, seam, keptTokens }: Try): Promise<void> {
+async function listen(journal: Journal, { models, request, stopper }: Thinking, asked: Omit<ModelRequest, 'signal'>, { step, attempt, shown, seam, keptTokens }: Try, span: CallSpan): Promise<void> {
   let usage: Usage | undefined, finish: Extract<ModelDelta, { type: 'finish' }>['reason'] | undefined, characters = 0
   const calls: ToolCall[] = []
   const say = (text: string, last: boolean) => {
@@ -64,6 +66,7 @@ async function listen(journal: Journal, { models, request, stopper }: Thinking, 
   if (finish === undefined) throw fault('MODEL_FAILED', { why: 'the stream ended without a finish' })
   say('', true)
   const { inputTokens, outputTokens } = usage ?? { inputTokens: estimateTokens(request.messages), outputTokens: tokensOf(characters + JSON.stringify(calls).length - 2) }
+  span.ended({ inputTokens, outputTokens }, finish)
   journal.write(thought({ step, attempt, finish, input_tokens: inputTokens, output_tokens: outputTokens + keptTokens }))
 }
 
@@ -91,7 +94,7 @@ export async function think(journal: Journal, thinking: Thinking, number: number
     const keptTokens = recovery.plan === 'prefill' || recovery.plan === 'instruct' ? tokensOf(recovery.keep) : 0
     const seam = recovery.plan === 'instruct' ? createSeam(step.text.slice(0, recovery.keep)) : undefined
     try {
-      await listen(journal, thinking, asked, { step: number, attempt, shown: step.purpose === 'answer' ? 'token' : 'reasoning', seam, keptTokens })
+      await thinking.spans.call(number, attempt, span => listen(journal, thinking, asked, { step: number, attempt, shown: step.purpose === 'answer' ? 'token' : 'reasoning', seam, keptTokens }, span))
       return
     } catch (error) {
       if (journal.failure()) throw journal.failure()

@@ -1,0 +1,45 @@
+// Where an orchestrator sends its traffic: the answer names what does not work.
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { ports } from '../../kernel/adapters.ts'
+import { endServers, startServer } from '../kit/server.ts'
+
+type Ready = { status: string; checks: { name: string; ok: boolean; detail?: string }[] }
+type Pingable = { ping(): Promise<void> }
+
+test('each port that fails is named, with what it says, and healthz goes on answering', async () => {
+  const server = await startServer()
+  const ready = async () => {
+    const { status, body } = await server.call('GET', '/readyz'), { checks } = body as Ready
+    return { status, failing: checks.filter(({ ok }) => !ok).map(({ name, detail }) => [name, detail]), names: checks.map(({ name }) => name) }
+  }
+  const well = await ready(), asked = ports.filter(name => name !== 'clock')
+  assert.equal([well.status, well.failing], [200, []])
+  for (const name of asked) {
+    assert.ok(well.names.includes(`port:${name}`), name)
+    const engine = server.engine<Pingable>(name), { ping } = engine
+    engine.ping = () => Promise.reject(new Error(`${name} is away`))
+    const { status, failing } = await ready()
+    assert.equal([status, failing[0]], [503, [`port:${name}`, `${name} is away`]], name)
+    assert.is((await server.call('GET', '/healthz')).status, 200)
+    engine.ping = ping
+  }
+  assert.is((await ready()).status, 200, 'and it is ready again by itself')
+  await server.stop()
+})
+
+test('a storage that is away is named by its own adapter; one that hangs, after two seconds', async () => {
+  const server = await startServer({ env: { STORAGE_URL: 'sqlite:' } }), storage = server.engine<Pingable & { close(): Promise<void> }>('storage'), { ping } = storage
+  storage.ping = () => new Promise(() => undefined)
+  const hanging = (await server.call('GET', '/readyz')).body as Ready
+  assert.match(hanging.checks.find(({ name }) => name === 'port:storage')!.detail!, /no answer within 2000 ms/)
+  storage.ping = ping
+  await storage.close()
+  const { status, body } = await server.call('GET', '/readyz')
+  assert.is(status, 503)
+  assert.is((body as Ready).checks.find(({ name }) => name === 'port:storage')!.ok, false)
+  await server.stop()
+})
+
+test.after(endServers)
+test.run()
