@@ -75,7 +75,7 @@ export function prepareDataDir(dataDir: string): string {
 /** Of ports that follow the storage where there is such an adapter: what stands in otherwise. */
 const fallbacks: Partial<Record<PortName, string>> = { blobs: 'file:', limits: 'memory:' }
 /** What the operator said of the port, or of the storage. */
-function chosenFor(port: PortName, settings: Settings, folders: readonly string[]): { readonly setting: string; readonly value: string } {
+export function chosenFor(port: PortName, settings: Settings, folders: readonly string[]): { readonly setting: string; readonly value: string } {
   const own = settingOf(port), given = settings[own], fallback = fallbacks[port]
   if (given !== undefined) return { setting: own, value: String(given) }
   if (fallback === undefined || schemesOf(port, folders).includes(settings.STORAGE_URL.slice(0, settings.STORAGE_URL.indexOf(':') + 1))) return { setting: 'STORAGE_URL', value: settings.STORAGE_URL }
