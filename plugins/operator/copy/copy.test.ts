@@ -54,7 +54,7 @@ const copying = (from: Side, to: Side, tell: (line: string) => void = () => unde
 
 test('cut off at any write, the same copy again ends whole', async () => {
   const from = await filled(), once = dying(empty()), { ok, compared } = await copying(from, once.side)
-  assert.equal([ok, compared.map(({ name, source, target }) => [name, source, target])], [true, [['notes', 330, 330], ['short', 2, 2], ['', 502, 502], ['', 4, 4]]])
+  assert.equal([ok, compared.map(({ name, source, target }) => [name, source, target])], [true, [['notes', 330, 330], ['short', 2, 2], ['', 504, 504], ['', 4, 4]]])
   assert.ok(once.writes() > 25, `${once.writes()} writes`)
   for (let at = 1; at <= once.writes(); at++) {
     const target = empty()
@@ -85,6 +85,22 @@ test('of what differs in the end each is told, and the target stays marked', asy
     await changed
     assert.equal([ok, why?.split('.')[0]], [false, `Source and target differ: ${what}`])
     await copying(from, to).then(answer => assert.is(answer.ok, false))
+  }
+})
+
+test('a source without an installation, one that is half a copy itself, and another one than the copy was begun from are refused', async () => {
+  const refused = (from: Side, to: Side, sentence: RegExp) => copying(from, to).then(() => assert.unreachable(), (error: Error) => assert.match(error.message, sentence))
+  const from = await filled(), half = empty(), other = await filled()
+  await refused(empty(), empty(), /^from: holds no installation/)
+  await refused(from, dying(half, 6).side, /the process is gone/)
+  await refused(half, empty(), /^from: is itself an unfinished copy/)
+  await other.storage.remove(Notes, 'n1000')
+  await refused(other, half, /^to: is an unfinished copy of something else: the source/)
+  for (const [what, fill] of [['event streams', ({ eventlog }) => eventlog.append('a', [{ type: 'x', data: 1 }])], ['blobs', ({ blobs }) => blobs.within(orgId).put(bytesOf('x'))]] as readonly (readonly [string, (side: Whole) => Promise<unknown>])[]) {
+    const to = empty()
+    await fill(to)
+    await refused(from, to, new RegExp(`^to: is not empty: it holds ${what}`))
+    assert.equal(await to.storage.collections(), [], 'nothing was written')
   }
 })
 
