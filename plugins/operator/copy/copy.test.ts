@@ -5,7 +5,9 @@ import { manualClock } from '#adapters/clock/manual.ts'
 import { memoryBlobs } from '#adapters/blobs/memory.ts'
 import { memoryEventlog } from '#adapters/eventlog/memory.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
+import type { Clock } from '#ports/clock.ts'
 import { collection, type StorageEngine } from '#ports/storage.ts'
+import { copyCommand } from './command.ts'
 import { copyAll, type Side } from './copy.ts'
 
 type Whole = Required<Side>
@@ -24,6 +26,7 @@ async function filled(): Promise<Whole> {
   await eventlog.trim('s4', 4)
   await eventlog.trim('s5', 2)
   await eventlog.rewrite('s6', { from: 2, through: 5 }, [{ seq: 5, type: 'y', data: null }])
+  await eventlog.trim('s6', 1)
   for (const text of ['', 'a', 'b', 'c'.repeat(200_000)]) await blobs.within(orgId).put(bytesOf(text))
   return side
 }
@@ -54,7 +57,7 @@ const copying = (from: Side, to: Side, tell: (line: string) => void = () => unde
 
 test('cut off at any write, the same copy again ends whole', async () => {
   const from = await filled(), once = dying(empty()), { ok, compared } = await copying(from, once.side)
-  assert.equal([ok, compared.map(({ name, source, target }) => [name, source, target])], [true, [['notes', 330, 330], ['short', 2, 2], ['', 504, 504], ['', 4, 4]]])
+  assert.equal([ok, compared.map(({ name, source, target }) => [name, source, target])], [true, [['notes', 330, 330], ['short', 2, 2], ['', 503, 503], ['', 4, 4]]])
   assert.ok(once.writes() > 25, `${once.writes()} writes`)
   for (let at = 1; at <= once.writes(); at++) {
     const target = empty()
@@ -75,6 +78,7 @@ test('of what differs in the end each is told, and the target stays marked', asy
     ['documents of notes', ({ storage }) => storage.define({ name: 'notes', scope: 'platform', index: [['until']] })],
     ['events', ({ eventlog }) => eventlog.append('s1', [{ type: 'x', data: 1 }])],
     ['events', ({ eventlog }) => eventlog.trim('s8', 1)],
+    ['events', ({ eventlog }) => eventlog.trim('s6', 3)],
     ['events', ({ eventlog }) => eventlog.restore('new', 3, [])],
     ['blobs', ({ blobs }) => blobs.within(orgId).put(bytesOf('more'))],
   ] as readonly (readonly [string, (side: Whole) => Promise<unknown>])[]) {
@@ -108,6 +112,30 @@ test('a blob that was damaged in the source is named, and not copied on', async 
   const from = await filled(), [address] = await from.blobs.addresses({ limit: 1 })
   const damaged = new Proxy(from.blobs, { get: (target, name) => (name === 'within' ? (org: string) => ({ ...target.within(org), get: (hash: string) => (address === `${org}/${hash}` ? bytesOf('other') : target.within(org).get(hash)) }) : Reflect.get(target, name) as unknown) })
   await copying({ ...from, blobs: damaged }, empty()).then(() => assert.unreachable(), (error: Error) => assert.ok(error.message.includes(`the source's blob ${address} is damaged`), error.message))
+})
+
+test('what expires while it is copied is copied all the same, by the command\'s own clock', async () => {
+  const from = await filled(), lines: string[] = [], own = manualClock(clock.now())
+  let seen: Clock = own
+  const storages = [memoryStorage({ ...own, now: () => seen.now() }), memoryStorage({ ...own, now: () => seen.now() })], sides = [...storages]
+  await copying(from, { storage: storages[0]!, eventlog: memoryEventlog(), blobs: memoryBlobs() })
+  const command = copyCommand({
+    settings: { QUEUE_URL: 'storage:', DATA_DIR: '/' }, placeOf: (port, chosen) => (port === 'storage' ? chosen.STORAGE_URL : 'memory:'),
+    async bind(_, only, given = {}) {
+      if (given['clock']) seen = given['clock'] as Clock
+      const engine = only[0] === 'clock' ? own : sides.shift()
+      return { engine: <T>() => engine as T, close: async () => undefined }
+    },
+    tell(line) {
+      lines.push(line)
+      if (line.startsWith('copied the documents')) void own.advance(1000)
+    },
+  })
+  const { ok, compared, stays } = await command.run({ from: 'one://user:hidden-word@here/a', to: 'two://there/b' })
+  assert.equal([ok, compared.find(({ name }) => name === 'short')], [true, { ...compared.find(({ name }) => name === 'short')!, source: 2, target: 2, same: true }])
+  assert.ok(stays.includes('blobs memory:') && lines[0]!.startsWith('No process may serve'))
+  seen = own
+  assert.is(await storages[1]!.count(Short), 1, 'then it expires')
 })
 
 test('a document that the target cannot take is told with its collection', async () => {
