@@ -116,7 +116,7 @@ test('a blob that was damaged in the source is named, and not copied on', async 
 
 test('what expires while it is copied is copied all the same, by the command\'s own clock', async () => {
   const from = await filled(), lines: string[] = [], own = manualClock(clock.now())
-  let seen: Clock = own
+  let seen: Clock = own, advanced: Promise<void> | undefined
   const storages = [memoryStorage({ ...own, now: () => seen.now() }), memoryStorage({ ...own, now: () => seen.now() })], sides = [...storages]
   await copying(from, { storage: storages[0]!, eventlog: memoryEventlog(), blobs: memoryBlobs() })
   const command = copyCommand({
@@ -128,12 +128,13 @@ test('what expires while it is copied is copied all the same, by the command\'s 
     },
     tell(line) {
       lines.push(line)
-      if (line.startsWith('copied the documents')) void own.advance(1000)
+      if (line.startsWith('copied the documents')) advanced = own.advance(1000)
     },
   })
   const { ok, compared, stays } = await command.run({ from: 'one://user:hidden-word@here/a', to: 'two://there/b' })
   assert.equal([ok, compared.find(({ name }) => name === 'short')], [true, { ...compared.find(({ name }) => name === 'short')!, source: 2, target: 2, same: true }])
   assert.ok(stays.includes('blobs memory:') && lines[0]!.startsWith('No process may serve'))
+  await advanced
   seen = own
   assert.is(await storages[1]!.count(Short), 1, 'then it expires')
 })
