@@ -131,9 +131,10 @@ test('what expires while it is copied is copied all the same, by the command\'s 
       if (line.startsWith('copied the documents')) advanced = own.advance(1000)
     },
   })
-  const { ok, compared, stays } = await command.run({ from: 'one://user:hidden-word@here/a', to: 'two://there/b' })
+  const { ok, compared, stays, from: told } = await command.run({ from: 'one://user:hidden-word@here/a', to: 'two://there/b' })
   assert.equal([ok, compared.find(({ name }) => name === 'short')], [true, { ...compared.find(({ name }) => name === 'short')!, source: 2, target: 2, same: true }])
   assert.ok(stays.includes('blobs memory:') && lines[0]!.startsWith('No process may serve'))
+  assert.is(told, 'storage one://here/a', 'neither user nor password')
   await advanced
   seen = own
   assert.is(await storages[1]!.count(Short), 1, 'then it expires')
