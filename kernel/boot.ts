@@ -4,7 +4,7 @@ import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
-import type { StorageEngine } from '#ports/storage.ts'
+import { CopyMark, type StorageEngine } from '#ports/storage.ts'
 import { bindAdapters, foldersOf } from './adapters.ts'
 import { createChoices } from './choices.ts'
 import { createGenerations } from './generations.ts'
@@ -22,6 +22,13 @@ type Options = { readonly env: Environment; /** Engines that stand in for what t
 
 /** How often it is asked what operators chose at other processes, beside being told, in milliseconds. */
 const choicesMs = 15_000
+
+/** Half of another's documents would be taken for all there are. UNAVAILABLE says how to go on. */
+async function refuseHalfCopy(storage: StorageEngine): Promise<void> {
+  await storage.define(CopyMark)
+  const mark = await storage.get(CopyMark, 'copy')
+  if (mark) throw fault('UNAVAILABLE', { what: 'The storage', why: `it is an unfinished copy of ${mark.from}; the same "storage copy" again goes on with it` })
+}
 
 export async function boot({ env, given = {}, plugins, strict = false, write = line => process.stderr.write(line) }: Options): Promise<Booted> {
   const settings = readSettings(env)
@@ -59,6 +66,7 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
     })().catch(() => undefined)
   }
   try {
+    await refuseHalfCopy(storage)
     await roster.begin(plugins)
     if (choices.shared) followOthers()
   } catch (error) {

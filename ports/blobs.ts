@@ -17,6 +17,8 @@ export type Blobs = {
 export type BlobsEngine = Lifecycle & {
   /** One organisation's blobs: another's hash is unknown here. */
   within(orgId: string): Blobs
+  /** Every blob as `<organisation>/<hash>`, in the order of these texts' bytes: those behind `after`, at most `limit`. */
+  addresses(options: { readonly after?: string; readonly limit: number }): Promise<string[]>
 }
 
 /** What a plugin sees: every blob lies within an organisation, so that a hash tells nothing about another's files. */

@@ -29,7 +29,14 @@ export type Eventlog = {
 export type Range = { readonly from: number; readonly through: number }
 
 /** What an adapter offers: not scoped. `appendBytesMax`: of one append, as JSON. `streamNameMax`: characters. */
-export type EventlogEngine = Eventlog & Durable & Lifecycle & { readonly limits: { readonly appendBytesMax: number; readonly streamNameMax: number } }
+export type EventlogEngine = Eventlog & Durable & Lifecycle & {
+  readonly limits: { readonly appendBytesMax: number; readonly streamNameMax: number }
+  /** Names of streams, those that were trimmed to nothing among them, in the order of their bytes: those behind `after`, at most `limit`. */
+  streams(options: { readonly after?: string; readonly limit: number }): Promise<string[]>
+  /** Adds events that have their seqs already, all behind `after`, rising, with gaps where the original has some. The stream stands at `after`, else STREAM_MOVED (values: `head`); an unknown one begins as if trimmed through
+   *  `after`, with no event if `events` is empty. All or nothing. For a stream that nobody follows. INVALID_FIELD for seqs that do not rise, DOCUMENT_TOO_LARGE over `appendBytesMax`. */
+  restore(stream: string, after: number, events: readonly LoggedEvent[]): Promise<void>
+}
 
 /** What a plugin sees: every stream lies within an organisation. */
 export type ScopedEventlog = Required<Durable> & {

@@ -74,9 +74,14 @@ export type StorageEngine = Store & Durable & Lifecycle & {
   readonly exclusive: boolean
   /** Creates or extends the collection and its indexes; the same again does nothing. */
   define(collection: Collection): Promise<void>
+  /** What is kept here, by whomever it was defined, as it was last defined, sorted by name. UNAVAILABLE where the storage holds documents of which it does not know what they are. */
+  collections(): Promise<readonly Collection[]>
   /** A consistent copy into a file or folder while it runs; absent where the operator's own tools do it. */
   backup?(path: string): Promise<void>
 }
+
+/** Stands in a storage, under the id `copy`, as long as what it holds is half a copy of another: no server starts on it. `from`: which other, in words; `source`: the same as a fingerprint of what it holds. */
+export const CopyMark = collection<{ readonly id: string; readonly from: string; readonly source: string }>({ name: 'storage_copies', scope: 'platform' })
 
 /** What a plugin sees: no query without an organisation, or without a declared reason to go without. */
 export type ScopedStorage = Required<Durable> & {

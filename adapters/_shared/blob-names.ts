@@ -13,6 +13,9 @@ export function checkedOrganisation(orgId: string): string {
 /** Anything else is the address of no blob, and is answered like one that is absent. */
 export const isHash = (hash: string): boolean => typeof hash === 'string' && HASH.test(hash)
 
+/** `<organisation>/<hash>`. */
+export const isAddress = (address: string): boolean => ORGANISATION.test(address.slice(0, Math.max(0, address.indexOf('/')))) && isHash(address.slice(address.indexOf('/') + 1))
+
 /** The offsets of a read, checked. */
 export function checkedRange({ start = 0, end = Infinity }: { readonly start?: number; readonly end?: number }): { start: number; end: number } {
   for (const [field, value] of [['start', start], ['end', end]] as const) if (!(value >= 0 && (Number.isSafeInteger(value) || value === Infinity))) throw fault('INVALID_FIELD', { field, why: 'must be a byte offset of 0 or more' })

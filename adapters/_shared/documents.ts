@@ -24,6 +24,15 @@ export function checkCollection({ name, unique = [], index = [], expires, owner 
   for (const field of [...unique.flat(), ...index.flat(), ...(expires === undefined ? [] : [expires]), ...(owner === undefined ? [] : [owner])]) checkName(field)
 }
 
+const sameKeys = (lists: readonly (readonly string[])[]) => [...new Map(lists.map((list) => [list.join(','), list])).values()]
+
+/** Both at once: what an older generation of a plugin declared stays in force while a newer one starts. */
+export const union = (a: Collection, b: Collection): Collection => ({
+  ...a, ...b,
+  unique: sameKeys([...(a.unique ?? []), ...(b.unique ?? [])]),
+  index: sameKeys([...(a.index ?? []), ...(b.index ?? [])]),
+})
+
 /** Fields that an index, the expiry or the tenant's filter needs, in the order of their declaration. */
 export const indexedFields = ({ unique = [], index = [], expires, scope }: Collection): string[] =>
   [...new Set([...(scope === 'tenant' ? ['orgId'] : []), ...unique.flat(), ...index.flat(), ...(expires === undefined ? [] : [expires])])].filter((field) => field !== 'id')

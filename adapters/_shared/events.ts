@@ -37,6 +37,14 @@ export function packRewritten({ from, through }: Range, events: readonly LoggedE
   return bounded(JSON.stringify(events.map(({ seq, ...event }) => [seq, event])))
 }
 
+/** Of events that keep their seqs: as they were appended where none is missing, as rewritten otherwise. INVALID_FIELD unless they rise behind `after`. */
+export function packRestored(after: number, events: readonly LoggedEvent[]): { readonly body: string; readonly end: number } {
+  checkWhole('after', after, 0)
+  const end = events.at(-1)?.seq ?? after
+  if (end - after === events.length && events.every(({ seq }, at) => seq === after + 1 + at)) return { body: pack(events.map(({ seq: _, ...event }) => event)), end }
+  return { body: packRewritten({ from: after + 1, through: end }, events), end }
+}
+
 /** The events of a segment with their numbers, those after `after` only. */
 export function unpack(body: string, first: number, after = 0): LoggedEvent[] {
   const events = JSON.parse(body) as (NewEvent & { seq: number })[] | [number, NewEvent][]

@@ -7,7 +7,7 @@ import { defineAdapter } from '#ports/adapter.ts'
 import type { Blob, Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
-import { checkedOrganisation, checkedRange, isHash } from '../_shared/blob-names.ts'
+import { checkedOrganisation, checkedRange, isAddress, isHash } from '../_shared/blob-names.ts'
 import { isAbsent, isFull, makeFolder, sweepFolder, syncFolder, writeThenPlace, type Files } from '../_shared/files.ts'
 import { closedFault, gate } from '../_shared/gate.ts'
 import { folderOf } from '../_shared/options.ts'
@@ -93,6 +93,21 @@ const fileBlobsOf = ({ root, temporary, clock, files }: Place, { check, signal: 
   }
 }
 
+/** Folder by folder, in the order of `<organisation>/<hash>`: as hashes begin with their folder's name, only the organisations' order needs the slash. */
+async function addressesIn({ root, files }: Place, after: string, limit: number): Promise<string[]> {
+  const inside = (path: string): Promise<string[]> => files.readdir(path).catch((error: unknown) => { if (isAbsent(error) || (error as NodeJS.ErrnoException).code === 'ENOTDIR') return []; throw error })
+  const found: string[] = []
+  for (const org of (await inside(root)).map((name) => `${name}/`).sort()) {
+    if (org < after.slice(0, after.indexOf('/') + 1)) continue
+    for (const start of (await inside(join(root, org))).sort()) {
+      if (`${org}${start}` < after.slice(0, org.length + start.length)) continue
+      found.push(...(await inside(join(root, org, start))).sort().map((hash) => org + hash).filter((address) => isAddress(address) && address > after))
+      if (found.length >= limit) return found.slice(0, limit)
+    }
+  }
+  return found
+}
+
 /** Opens, or makes, the folder `root`. `files` is node:fs/promises; a test hands in one whose disk is full. */
 export async function fileBlobs({ root, clock, files = nodeFiles }: { root: string; clock: Pick<Clock, 'id'>; files?: Files }): Promise<BlobsEngine> {
   // A dot cannot begin an organisation's name.
@@ -115,6 +130,10 @@ export async function fileBlobs({ root, clock, files = nodeFiles }: { root: stri
   }
   return {
     within: fileBlobsOf({ root, temporary, clock, files }, { check, signal: closing.signal, track }),
+    async addresses({ after = '', limit }) {
+      check()
+      return addressesIn({ root, temporary, clock, files }, after, limit)
+    },
     async ping() {
       check()
       await files.stat(temporary).catch(() => { throw fault('UNAVAILABLE', { what: WHAT, why: 'its folder cannot be read' }) })

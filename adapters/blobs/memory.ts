@@ -68,6 +68,10 @@ export function memoryBlobs({ bytesMax: storeBytesMax = BYTES_MAX }: { bytesMax?
         },
       }
     },
+    async addresses({ after = '', limit }) {
+      check()
+      return [...blobs.keys()].filter(address => address > after).sort().slice(0, limit)
+    },
     async ping() {
       check()
     },

@@ -173,6 +173,10 @@ export async function mongoBlobs({ connection: { db, ping, close }, clock, log }
   await orTold(sweep())
   return {
     within,
+    async addresses({ after = '', limit }) {
+      check()
+      return (await orTold(files.find({ filename: { $gt: after } }, { projection: { filename: 1 }, sort: { filename: 1 }, limit }).toArray())).map(({ filename }) => filename)
+    },
     async ping() {
       check()
       await ping()

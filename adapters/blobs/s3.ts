@@ -8,7 +8,7 @@ import { defineAdapter, type Log, type Opening } from '#ports/adapter.ts'
 import type { Blob, Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
-import { checkedOrganisation, checkedRange, isHash } from '../_shared/blob-names.ts'
+import { checkedOrganisation, checkedRange, isAddress, isHash } from '../_shared/blob-names.ts'
 import { makeFolder } from '../_shared/files.ts'
 import { closedFault, gate } from '../_shared/gate.ts'
 import { linked, pauseAfter, statusOf, told, trying, WHAT, type Store } from '../_shared/s3/calls.ts'
@@ -16,6 +16,8 @@ import { spooled, type Spooled } from '../_shared/spool.ts'
 
 /** The most that S3 takes in one request (https://docs.aws.amazon.com/AmazonS3/latest/userguide/upload-objects.html). */
 const bytesMaxOfStore = 5 * 2 ** 30
+/** The most that S3 lists in one answer. */
+const listedMax = 1000
 const connectMsMax = 5000, silenceMsMax = 30_000
 
 type World = { readonly store: Store; readonly prefix: string; readonly folder: string; readonly clock: Clock; readonly log: Log }
@@ -137,6 +139,18 @@ export async function s3Blobs({ store: { sdk, client, bucket: Bucket }, prefix, 
   await ping()
   return {
     within,
+    async addresses({ after = '', limit }) {
+      check()
+      const found: string[] = []
+      for (let StartAfter = prefix + after, more = true; more && found.length < limit; ) {
+        const from = StartAfter, { Contents = [], IsTruncated = false } = await during(undefined, (tries) => trying((abortSignal) => client.send(new sdk.ListObjectsV2Command({ Bucket, Prefix: prefix, ...(from === '' ? {} : { StartAfter: from }), MaxKeys: Math.min(limit, listedMax) }), { abortSignal }), tries))
+        // A bucket may hold what is not ours.
+        found.push(...Contents.map(({ Key = '' }) => Key.slice(prefix.length)).filter(isAddress))
+        StartAfter = Contents.at(-1)?.Key ?? StartAfter
+        more = IsTruncated && Contents.length > 0
+      }
+      return found.slice(0, limit)
+    },
     async ping() {
       check()
       await ping()

@@ -2,7 +2,8 @@
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { EventlogEngine, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
-import { appendBytesMax, checkStream, checkWhole, pack, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import { appendBytesMax, checkStream, checkWhole, pack, packRestored, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import { compareKeys } from '../_shared/documents.ts'
 import { createFanout } from '../_shared/fanout.ts'
 
 /** `body`: the event's JSON. */
@@ -87,6 +88,21 @@ export function memoryEventlog(): EventlogEngine {
       if (!stream || range.through > head) throw fault('STREAM_MOVED', { stream: name, head, expect: range.through })
       const at = placeAfter(stream, range.from - 1)
       stream.kept.splice(at, placeAfter(stream, range.through) - at, ...unpack(body, 1).map(({ seq, ...event }) => ({ seq, body: JSON.stringify(event) })))
+    },
+    async streams({ after = '', limit }) {
+      open()
+      checkWhole('limit', limit, 1)
+      return [...streams.keys()].filter(name => compareKeys(name, after) > 0).sort(compareKeys).slice(0, limit)
+    },
+    async restore(name, after, events) {
+      open()
+      checkStream(name)
+      packRestored(after, events)
+      const stream = streams.get(name) ?? { kept: [], trimmed: after }, head = lastOf(stream)
+      if (head !== after) throw fault('STREAM_MOVED', { stream: name, head, expect: after })
+      if (head === 0 && events.length === 0) return
+      streams.set(name, stream)
+      for (const { seq, ...event } of events) stream.kept.push({ seq, body: JSON.stringify(event) })
     },
     async remove(name) {
       open()

@@ -4,7 +4,8 @@ import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
-import { appendBytesMax, checkStream, checkWhole, pack, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import { appendBytesMax, checkStream, checkWhole, pack, packRestored, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import { compareKeys } from '../_shared/documents.ts'
 import { createFanout } from '../_shared/fanout.ts'
 import { createLanes } from '../_shared/lanes.ts'
 import { createLru } from '../_shared/lru.ts'
@@ -223,6 +224,27 @@ export async function mongoEventlog({ connection: { db, ping, close }, clock, lo
         const old = await orTold(segments.find({ s: name, g: edition }, { sort: { l: 1 } }).toArray())
         const kept = old.flatMap(segment => outside(segment, from, through))
         await replace(name, standing, [...kept, segmentOf(name, edition + 1, from, through, body)].sort((a, b) => a.l - b.l))
+      })
+    },
+    async streams({ after = '', limit }) {
+      check()
+      checkWhole('limit', limit, 1)
+      // Along the index, once: to group would read the rest of the collection for each page. The first of both lists together are the first of all.
+      const names = new Set<string>()
+      for await (const { s } of segments.find({ s: { $gt: after } }, { projection: { _id: 0, s: 1 }, sort: { s: 1, g: 1, l: 1 } })) if (names.add(s).size > limit) break
+      const trimmed = await orTold(heads.find({ _id: { $gt: after } }, { projection: { _id: 1 }, sort: { _id: 1 }, limit }).toArray())
+      return [...new Set([...names, ...trimmed.map(({ _id }) => _id)])].sort(compareKeys).slice(0, limit)
+    },
+    async restore(name, after, events) {
+      check()
+      checkStream(name)
+      const { body, end } = packRestored(after, events)
+      await lanes.one(name, async () => {
+        const { edition, last } = await standingOf(name)
+        if (last !== after && last > 0) throw fault('STREAM_MOVED', { stream: name, head: last, expect: after })
+        standings.delete(name)
+        if (last === 0 && after > 0) await orTold(heads.updateOne({ _id: name }, { $set: { t: after }, $setOnInsert: { g: 0 } }, { upsert: true }))
+        if (end > after) await write(segmentOf(name, edition, after + 1, end, body)).catch((error: { code?: unknown }) => Promise.reject(error.code === duplicate ? fault('STREAM_MOVED', { stream: name, head: end, expect: after }) : told(error)))
       })
     },
     async remove(name) {

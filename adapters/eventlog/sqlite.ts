@@ -1,7 +1,7 @@
 // Event streams in the same SQLite file and transactions as the documents.
 import { defineAdapter } from '#ports/adapter.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
-import { appendBytesMax, checkStream, checkWhole, pack, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import { appendBytesMax, checkStream, checkWhole, pack, packRestored, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
 import { createFanout, type Fanout } from '../_shared/fanout.ts'
 import { pathOf, quotaOf, sharedWriter, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 import { closed, openWriter, type Writer } from '../_shared/sqlite/writer.ts'
@@ -87,6 +87,15 @@ function createEngine(shared: Writer, end: () => Promise<void>): EventlogEngine 
       return writer.write(['trim', stream, through], nothing)
     },
     rewrite: async (stream, range, events) => writer.write(['rewrite', stream, range.from, range.through, packRewritten(range, events)], nothing),
+    async streams({ after = '', limit }) {
+      checkWhole('limit', limit, 1)
+      return writer.read(['streams', after, limit], (names: string[]) => names)
+    },
+    async restore(stream, after, events) {
+      checkStream(stream)
+      const { body, end } = packRestored(after, events)
+      return writer.write(['restore', stream, after, end, body], nothing)
+    },
     remove: (stream) => writer.write(['remove_stream', stream], nothing),
     durable: writer.durable,
     epoch: writer.epoch,

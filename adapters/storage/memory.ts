@@ -4,12 +4,12 @@ import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Collection, Doc, Query, StorageEngine, Where } from '#ports/storage.ts'
 import {
-  applyChange, checkChange, checkCollection, checkDoc, checkQuery, checkSize, checkWhere, compareKeys, decodeCursor, documentBytesMax, encodeCursor, keyOf, limitDefault, matches,
+  applyChange, checkChange, checkCollection, checkDoc, checkQuery, checkSize, checkWhere, compareKeys, decodeCursor, documentBytesMax, encodeCursor, keyOf, limitDefault, matches, union,
   type Fields, type Key,
 } from '../_shared/documents.ts'
 
 type Unique = { readonly fields: readonly string[]; readonly taken: Map<string, string> }
-type Table = { readonly name: string; expires: string | undefined; readonly docs: Map<string, Fields>; readonly uniques: Unique[] }
+type Table = { readonly name: string; spec: Collection; expires: string | undefined; readonly docs: Map<string, Fields>; readonly uniques: Unique[] }
 
 const copy = <T>(value: unknown): T => JSON.parse(JSON.stringify(value)) as T
 
@@ -36,8 +36,8 @@ function put(table: Table, id: string, next: Fields | undefined): void {
   else table.docs.delete(id)
 }
 
-function define(tables: Map<string, Table>, { name, unique = [], expires }: Collection): void {
-  const table: Table = tables.get(name) ?? { name, expires, docs: new Map(), uniques: [] }
+function define(tables: Map<string, Table>, spec: Collection): void {
+  const { name, unique = [], expires } = spec, known = tables.get(name), table: Table = known ?? { name, spec, expires, docs: new Map(), uniques: [] }
   for (const fields of unique) {
     if (table.uniques.some((known) => known.fields.join() === fields.join())) continue
     const taken = new Map<string, string>()
@@ -49,6 +49,7 @@ function define(tables: Map<string, Table>, { name, unique = [], expires }: Coll
     }
     table.uniques.push({ fields, taken })
   }
+  if (known) table.spec = union(known.spec, spec)
   table.expires = expires ?? table.expires
   tables.set(name, table)
 }
@@ -121,6 +122,10 @@ function createEngine(clock: Clock): StorageEngine {
       open()
       checkCollection(collection)
       define(kept, copy(collection))
+    },
+    async collections() {
+      open()
+      return [...kept.values()].map(({ spec }) => copy<Collection>(spec)).sort((a, b) => compareKeys(a.name, b.name))
     },
     async insert(collection, doc) {
       open()

@@ -5,15 +5,17 @@ import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Change, Collection, Doc, Query, StorageEngine, Where } from '#ports/storage.ts'
-import { applyChange, checkChange, checkCollection, checkDoc, checkQuery, checkSize, checkWhere, decodeCursor, documentBytesMax, encodeCursor, keyOf, limitDefault, matches, type Fields, type Key } from '../_shared/documents.ts'
+import { applyChange, checkChange, checkCollection, checkDoc, checkQuery, checkSize, checkWhere, decodeCursor, documentBytesMax, encodeCursor, keyOf, limitDefault, matches, union, type Fields, type Key } from '../_shared/documents.ts'
 import { createLanes, type Lanes } from '../_shared/lanes.ts'
 import { closed, connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 import { all, behind, complete, conditions, sorting, type Stored } from '../_shared/mongodb/filters.ts'
 
-type Table = { readonly name: string; readonly kept: Kept<Stored>; readonly lanes: Lanes; expires: string | undefined; sweptAt: number }
+type Table = { readonly name: string; spec: Collection; readonly kept: Kept<Stored>; readonly lanes: Lanes; expires: string | undefined; sweptAt: number }
 
 /** Names of collections that are the adapter's own begin with an underscore, which no declared one does. */
 const prefix = 'c_'
+/** A collection of the adapter's own: what each declared one is, as JSON. */
+const specsName = '_collections'
 /** How often documents past their expiry are taken out, in milliseconds; nobody sees them meanwhile. */
 const sweepMs = 60_000
 /** Of the documents that a change of many goes through, so many are read at a time. */
@@ -35,7 +37,7 @@ async function makeIndexes(kept: Kept<Stored>, { unique = [], index = [], scope,
 }
 
 export function mongoStorage({ connection: { db, ping, close }, clock }: { connection: Connection; clock: Clock }): StorageEngine {
-  const tables = new Map<string, Table>()
+  const tables = new Map<string, Table>(), specs = db.collection<{ _id: string; spec: string }>(specsName)
   let isClosed = false, closing: Promise<void> | undefined
 
   const check = () => {
@@ -103,11 +105,23 @@ export function mongoStorage({ connection: { db, ping, close }, clock }: { conne
     async define(collection) {
       check()
       checkCollection(collection)
-      const { name } = collection, kept = db.collection<Stored>(prefix + name)
+      const { name } = collection, kept = db.collection<Stored>(prefix + name), known = tables.get(name), spec = known ? union(known.spec, collection) : collection, text = JSON.stringify(spec)
       await makeIndexes(kept, collection)
-      const table = tables.get(name) ?? { name, kept, lanes: createLanes(), expires: undefined, sweptAt: clock.monotonic() }
+      // Most often it stands there already, and to look costs less than a write that a majority has to have.
+      if ((await orTold(specs.findOne({ _id: name })))?.spec !== text) await orTold(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
+      const table = known ?? { name, spec, kept, lanes: createLanes(), expires: undefined, sweptAt: clock.monotonic() }
+      table.spec = spec
       table.expires = collection.expires ?? table.expires
       tables.set(name, table)
+    },
+    async collections() {
+      check()
+      const known = await orTold(specs.find({}, { sort: { _id: 1 } }).toArray()), names = new Set(known.map(({ _id }) => _id))
+      for (const { name } of await orTold(db.listCollections({}, { nameOnly: true }).toArray())) {
+        if (!name.startsWith(prefix) || names.has(name.slice(prefix.length))) continue
+        throw fault('UNAVAILABLE', { what: 'The list of collections', why: `it does not say what ${name.slice(prefix.length)} is, which a program of before this version made; start the server on it once` })
+      }
+      return known.map(({ spec }) => JSON.parse(spec) as Collection)
     },
     async insert(collection, doc) {
       const table = of(collection), stored = insertable(table, doc)

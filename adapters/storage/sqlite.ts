@@ -2,11 +2,10 @@
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Opening } from '#ports/adapter.ts'
 import type { Collection, Doc, Page, Query, StorageEngine } from '#ports/storage.ts'
-import { checkChange, checkCollection, checkDoc, checkQuery, checkWhere, documentBytesMax, indexedFields, keyOf, limitDefault } from '../_shared/documents.ts'
+import { checkChange, checkCollection, checkDoc, checkQuery, checkWhere, documentBytesMax, indexedFields, keyOf, limitDefault, union } from '../_shared/documents.ts'
 import { backUp } from '../_shared/sqlite/backup.ts'
 import { raise } from '../_shared/sqlite/failures.ts'
 import type { Failure } from '../_shared/sqlite/protocol.ts'
-import { union } from '../_shared/sqlite/tables.ts'
 import { pathOf, quotaOf, writerKey, type SharesWriter, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 import { openWriter, type Writer } from '../_shared/sqlite/writer.ts'
 
@@ -54,6 +53,7 @@ function createEngine(writer: Writer, collections: ReturnType<typeof createColle
     limits: { documentBytesMax },
     exclusive: true,
     define: collections.define,
+    collections: () => writer.read(['collections'], (specs: string[]) => specs.map(spec => JSON.parse(spec) as Collection)),
     async insert(collection, doc) {
       const { at, json, keys } = row(collection, doc)
       return writer.write(['insert', at, doc.id, json, keys], same<undefined>)

@@ -5,7 +5,7 @@ import { Type as t, type TSchema } from 'typebox'
 import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import { addedIn, addedPath, foldersOf, loadAdapter, ports, schemesOf } from '../adapters.ts'
+import { addedIn, addedPath, bindAdapters, chosenFor, foldersOf, loadAdapter, ports, schemesOf, type PortName } from '../adapters.ts'
 import { boot, type Booted } from '../boot.ts'
 import { helpOf, readSettings } from '../settings.ts'
 import { checkInstallation } from './check.ts'
@@ -77,7 +77,9 @@ async function adapterCommands(json: boolean): Promise<Commands> {
     const { checkAdapter } = await found<{ checkAdapter: (asked: object) => Promise<object> }>('test/kit/check'), result = await checkAdapter({ ...asked, folders, env: process.env, told })
     return json ? result : { ...result, checks: undefined }
   }
-  return (await found<{ adapterCommands: (tools: object) => Commands }>('plugins/operator/adapters')).adapterCommands({ dataDir, ports, folders, added: addedIn(dataDir), save: (list: object) => writeWhole(addedPath(dataDir), list), schemesOf, loadAdapter, check })
+  const { copyCommand } = await found<{ copyCommand: (tools: object) => RunnableCommand }>('plugins/operator/copy/command')
+  const copying = copyCommand({ settings, bind: (chosen: object, only: PortName[], given: Record<string, unknown>) => bindAdapters({ env: process.env, settings: { ...settings, ...chosen }, log: () => undefined, only, given }), placeOf: (port: PortName, chosen: object) => chosenFor(port, { ...settings, ...chosen }, folders).value, tell: (line: string) => process.stderr.write(`${line}\n`) })
+  return new Map([...(await found<{ adapterCommands: (tools: object) => Commands }>('plugins/operator/adapters')).adapterCommands({ dataDir, ports, folders, added: addedIn(dataDir), save: (list: object) => writeWhole(addedPath(dataDir), list), schemesOf, loadAdapter, check }), ['storage copy', copying]])
 }
 
 /** Options by the command's schema, and words for those marked as operands; `--json` and `--help` belong to all. */

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import { hasCode } from '#contracts/faults.ts'
 import { event, events, followTo, seqs, type On } from './eventlog-common.ts'
+import { restores } from './eventlog-restore.ts'
 import { rewrites } from './eventlog-rewrite.ts'
 import { refuses, type Test } from './runner.ts'
 
@@ -25,6 +26,7 @@ export function eventlogKit(test: Test, name: string, { place, survives }: Kit):
   appends(on)
   trims(on)
   rewrites(on)
+  restores(on)
   follows(on)
   slowReaders(on)
   states(test, name, { place, survives })

@@ -35,6 +35,7 @@ export function scopedStorage(engine: StorageEngine): StorageEngine {
     limits: { documentBytesMax: engine.limits.documentBytesMax - stampBytes },
     exclusive: engine.exclusive,
     define: c => told(engine.define(asTenants(c))),
+    collections: async () => (await engine.collections()).map(c => ({ ...c, scope: 'platform', ...(c.unique ? { unique: c.unique.map(fields => fields.filter(field => field !== 'orgId')) } : {}) })),
     durable: () => engine.durable(), ping: () => engine.ping(), close: () => engine.close(),
     ...(engine.epoch ? { epoch: () => engine.epoch!() } : {}),
     insert: async (c, doc) => {
@@ -76,6 +77,9 @@ export function scopedEventlog(engine: EventlogEngine): EventlogEngine {
       await other.append(stream, [{ type: 'shadow', data: null }]).catch(() => undefined)
       return last
     },
+    // Whoever lists and restores streams does so beneath all organisations.
+    streams: async ({ after, limit }) => (await engine.streams({ after: `${ours}/${after ?? ''}`, limit })).filter(name => name.startsWith(`${ours}/`)).map(name => name.slice(ours.length + 1)),
+    restore: (stream, after, events) => engine.restore(`${ours}/${stream}`, after, events),
     durable: () => engine.durable(), ping: () => engine.ping(), close: () => engine.close(),
     ...(engine.epoch ? { epoch: () => engine.epoch!() } : {}),
   }
@@ -97,6 +101,16 @@ export function scopedBlobs(engine: BlobsEngine): BlobsEngine {
       if (/^[0-9a-f-]{36}$/.test(orgId)) return shadowed(tenant({ orgId }))
       assert.throws(() => tenant({ orgId }), /without an organisation/)
       return engine.within(orgId)
+    },
+    addresses: async ({ after, limit }) => {
+      const found: string[] = []
+      for (let from = after; found.length < limit; ) {
+        const page = await engine.addresses({ ...(from === undefined ? {} : { after: from }), limit })
+        found.push(...page.filter(address => !address.startsWith(theirs)))
+        from = page.at(-1)
+        if (page.length < limit) break
+      }
+      return found.slice(0, limit)
     },
     ping: () => engine.ping(), close: () => engine.close(),
   }

@@ -133,6 +133,14 @@ function refusals(on: On): void {
     assert.deepEqual(await ids(engine, { free: 'x' }), ['a', 'd'])
     assert.deepEqual(await ids(engine, { size: { gte: 1 } }), ['a', 'd'])
   })
+  on('the collections that are kept are told, with all that was declared of them', async (engine) => {
+    const told = Object.fromEntries((await engine.collections()).map(one => [one.name, one]))
+    assert.deepEqual([told['things'], told['fleeting']], [things, fleeting])
+    await engine.define({ ...things, index: [['free']] })
+    const names = (await engine.collections()).map(({ name }) => name)
+    assert.deepEqual([...names].sort(), names)
+    assert.deepEqual((await engine.collections()).find(({ name }) => name === 'things')!.index, [...things.index!, ['free']])
+  })
   on('durable and ping resolve, with and without pending writes', async (engine) => {
     await engine.durable()
     const writes = Promise.all(Array.from({ length: 10 }, (_, n) => engine.insert(things, { id: `t${n}` })))
@@ -150,7 +158,7 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     await Promise.all([engine.close(), engine.close(), late])
     await engine.close()
     const calls = [
-      () => engine.define(fleeting), () => engine.insert(things, { id: 'b' }), () => engine.insertMany(things, [{ id: 'b' }]), () => engine.get(things, 'a'), () => engine.find(things),
+      () => engine.define(fleeting), () => engine.collections(), () => engine.insert(things, { id: 'b' }), () => engine.insertMany(things, [{ id: 'b' }]), () => engine.get(things, 'a'), () => engine.find(things),
       () => engine.update(things, 'a', {}), () => engine.updateMany(things, {}, {}), () => engine.remove(things, 'a'), () => engine.removeMany(things, {}), () => engine.count(things), () => engine.durable(), () => engine.ping(),
     ]
     for (const call of calls) await refuses('UNAVAILABLE', call)
@@ -164,6 +172,7 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     await first.insertMany(things, [{ id: 'a', team: 'o', name: 'n', size: 5 }, { id: 'b', free: 'x' }])
     await first.close()
     const second = await at.open()
+    assert.deepEqual((await second.collections()).find(({ name }) => name === 'things'), things)
     // What the program did not declare in between was not kept up to date, and is made good when it is declared again.
     await second.define({ name: 'things', scope: 'platform', index: [['free']] })
     assert.equal(await second.count(things, { free: 'x' }), 1)

@@ -143,6 +143,8 @@ export function createDocs(db: Database, now: () => number) {
       tables[at] = openTable(db, spec)
       specs[at] = spec
     },
+    /** As JSON: whoever defined them, this program or an earlier one. */
+    collections: () => db.prepare('SELECT spec FROM collections ORDER BY name').all().map(([spec]) => spec as string),
     insert,
     /** Ids, documents and keys; how many went in, and what stopped it. */
     insertMany(at: number, docs: readonly (readonly [string, string, readonly (Key | null)[]])[], keepGoing: (error: unknown) => boolean): [number, Failure?] {

@@ -60,6 +60,18 @@ export function createStreams(db: Database) {
       const head = headOf(stream)
       return [head.trimmed + 1, head.last]
     },
+    names: (after: string, limit: number): string[] => db.prepare('SELECT stream FROM segments WHERE stream > ?1 UNION SELECT stream FROM trims WHERE stream > ?1 ORDER BY stream LIMIT ?2').all(after, limit).map(([name]) => name as string),
+    restore(stream: string, after: number, end: number, body: string): undefined {
+      const head = headOf(stream)
+      if (head.last === 0 && after > 0) {
+        db.prepare('INSERT INTO trims VALUES (?, ?)').run(stream, after)
+        head.last = head.trimmed = after
+      }
+      if (head.last !== after) throw fault('STREAM_MOVED', { stream, head: head.last, expect: after })
+      if (end === after) return
+      add.run(stream, after + 1, end, body)
+      head.last = end
+    },
     trim(stream: string, through: number): undefined {
       const head = headOf(stream)
       const end = Math.min(through, head.last)

@@ -17,15 +17,6 @@ export type Table = {
   readonly removeRow: Statement
 }
 
-const sameKeys = (lists: readonly (readonly string[])[]) => [...new Map(lists.map((list) => [list.join(','), list])).values()]
-
-/** Both at once: what an older generation of a plugin declared stays in force while a newer one starts. */
-export const union = (a: Collection, b: Collection): Collection => ({
-  ...a, ...b,
-  unique: sameKeys([...(a.unique ?? []), ...(b.unique ?? [])]),
-  index: sameKeys([...(a.index ?? []), ...(b.index ?? [])]),
-})
-
 /**
  * Each index ends with `id`, so that a page in its order needs no sorting. One of a single field leaves out the documents that do not have it, as most do where a
  * field says that something is to be done: whoever compares or orders by it wants none of them.

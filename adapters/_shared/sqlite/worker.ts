@@ -7,7 +7,7 @@ import { failureOf, isFatal, lost } from './failures.ts'
 import type { Batch, Operation, Reply, Start, Started } from './protocol.ts'
 import { createStreams } from './streams.ts'
 
-const reads = new Set(['get', 'find', 'count', 'read', 'bounds', 'ping', 'nothing'])
+const reads = new Set(['get', 'find', 'count', 'read', 'bounds', 'streams', 'collections', 'ping', 'nothing'])
 
 function serve(db: Database): void {
   const port = parentPort!
@@ -25,10 +25,10 @@ function serve(db: Database): void {
   const survives = (error: unknown) => !isFatal(error) && db.raw.isTransaction
 
   const operations: Readonly<Record<string, (...args: never[]) => unknown>> = {
-    define: docs.define, insert: docs.insert, get: docs.get, find: docs.find, update: docs.update, updateMany: docs.updateMany,
+    define: docs.define, collections: docs.collections, insert: docs.insert, get: docs.get, find: docs.find, update: docs.update, updateMany: docs.updateMany,
     remove: docs.remove, removeMany: docs.removeMany, count: docs.count, sweep: docs.sweep,
     insertMany: (at: number, list: Parameters<typeof docs.insertMany>[1]) => docs.insertMany(at, list, survives),
-    append: streams.append, read: streams.read, bounds: streams.bounds, trim: streams.trim, rewrite: streams.rewrite, remove_stream: streams.remove,
+    append: streams.append, read: streams.read, bounds: streams.bounds, streams: streams.names, restore: streams.restore, trim: streams.trim, rewrite: streams.rewrite, remove_stream: streams.remove,
     ping: () => db.prepare('SELECT 1').get()![0],
     nothing: () => undefined,
     /** A quota that is raised, or lowered to what is used, while the file is open. */

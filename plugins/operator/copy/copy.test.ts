@@ -1,0 +1,148 @@
+// A copy in memory that is cut off at every write in turn, and what the comparison finds.
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { manualClock } from '#adapters/clock/manual.ts'
+import { memoryBlobs } from '#adapters/blobs/memory.ts'
+import { memoryEventlog } from '#adapters/eventlog/memory.ts'
+import { memoryStorage } from '#adapters/storage/memory.ts'
+import type { Clock } from '#ports/clock.ts'
+import { collection, type StorageEngine } from '#ports/storage.ts'
+import { copyCommand } from './command.ts'
+import { copyAll, type Side } from './copy.ts'
+
+type Whole = Required<Side>
+const orgId = '01890000-0000-7000-8000-00000000000a', clock = manualClock()
+const Notes = collection<{ id: string; n: number; until?: number }>({ name: 'notes', scope: 'platform', unique: [['n']] }), Short = collection<{ id: string; until: number }>({ name: 'short', scope: 'platform', expires: 'until' })
+const empty = (): Whole => ({ storage: memoryStorage(clock), eventlog: memoryEventlog(), blobs: memoryBlobs() })
+const bytesOf = async function* (text: string) { yield Buffer.from(text) }
+
+async function filled(): Promise<Whole> {
+  const side = empty(), { storage, eventlog, blobs } = side
+  await storage.define(Notes)
+  await storage.define(Short)
+  await storage.insertMany(Notes, Array.from({ length: 330 }, (_, n) => ({ id: `n${1000 + n}`, n })))
+  await storage.insertMany(Short, [{ id: 'a', until: clock.now() + 10 }, { id: 'b', until: clock.now() + 1e9 }])
+  for (let n = 0; n < 12; n++) await eventlog.append(`s${n}`, Array.from({ length: n === 3 ? 450 : n }, (_, at) => ({ type: 'x', data: at })))
+  await eventlog.trim('s4', 4)
+  await eventlog.trim('s5', 2)
+  await eventlog.rewrite('s6', { from: 2, through: 5 }, [{ seq: 5, type: 'y', data: null }])
+  await eventlog.trim('s6', 1)
+  for (const text of ['', 'a', 'b', 'c'.repeat(200_000)]) await blobs.within(orgId).put(bytesOf(text))
+  return side
+}
+
+/** Dies at the n-th write, half way where a write has parts; counts them otherwise. */
+function dying(side: Whole, at = Infinity): { readonly side: Whole; readonly writes: () => number } {
+  let writes = 0
+  const dead = () => { throw new Error('the process is gone') }
+  const watched = <T extends object>(engine: T, names: readonly string[]): T => new Proxy(engine, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...asked: unknown[]) => {
+        const call = (...args: unknown[]) => (value as (...args: unknown[]) => unknown).apply(target, args)
+        if (name === 'within') return watched(call(...asked) as object, names)
+        if (writes >= at) return dead()
+        if (names.includes(String(name)) && ++writes === at) {
+          if (name === 'insertMany') return Promise.resolve(call(asked[0], (asked[1] as unknown[]).slice(0, 7))).then(dead)
+          return name === 'restore' ? Promise.resolve(call(...asked)).then(dead) : dead()
+        }
+        return call(...asked)
+      }
+    },
+  })
+  return { side: { storage: watched(side.storage, ['insert', 'insertMany', 'define', 'remove']), eventlog: watched(side.eventlog, ['restore']), blobs: watched(side.blobs, ['put']) }, writes: () => writes }
+}
+const copying = (from: Side, to: Side, tell: (line: string) => void = () => undefined) => copyAll({ from, to, described: 'the source', clock, tell })
+
+test('cut off at any write, the same copy again ends whole', async () => {
+  const from = await filled(), once = dying(empty()), { ok, compared } = await copying(from, once.side)
+  assert.equal([ok, compared.map(({ name, source, target }) => [name, source, target])], [true, [['notes', 330, 330], ['short', 2, 2], ['', 503, 503], ['', 4, 4]]])
+  assert.ok(once.writes() > 25, `${once.writes()} writes`)
+  for (let at = 1; at <= once.writes(); at++) {
+    const target = empty()
+    await copying(from, dying(target, at).side).then(() => assert.unreachable(`write ${at} was none`), (error: Error) => assert.match(error.message, /the process is gone/))
+    // Every third is cut off once more.
+    if (at % 3 === 0) await copying(from, dying(target, 4).side).catch(() => undefined)
+    const again = await copying(from, target).catch((error: Error) => assert.unreachable(`after write ${at}: ${error.message}`))
+    assert.equal([again!.ok, again!.compared], [true, compared], `after write ${at}`)
+    await copying(from, target).then(() => assert.unreachable(), (error: Error) => assert.match(error.message, /^to: is not empty/))
+  }
+})
+
+test('of what differs in the end each is told, and the target stays marked', async () => {
+  for (const [what, change] of [
+    ['documents of notes', ({ storage }) => storage.update(Notes, 'n1100', { set: { n: 5000 } })],
+    ['documents of short', ({ storage }) => storage.remove(Short, 'a')],
+    ['documents of more', async ({ storage }) => { await storage.define({ name: 'more', scope: 'platform' }); await storage.insert({ name: 'more', scope: 'platform' }, { id: 'x' }) }],
+    ['documents of notes', ({ storage }) => storage.define({ name: 'notes', scope: 'platform', index: [['until']] })],
+    ['events', ({ eventlog }) => eventlog.append('s1', [{ type: 'x', data: 1 }])],
+    ['events', ({ eventlog }) => eventlog.trim('s8', 1)],
+    ['events', ({ eventlog }) => eventlog.trim('s6', 3)],
+    ['events', ({ eventlog }) => eventlog.restore('new', 3, [])],
+    ['blobs', ({ blobs }) => blobs.within(orgId).put(bytesOf('more'))],
+  ] as readonly (readonly [string, (side: Whole) => Promise<unknown>])[]) {
+    const from = await filled(), to = empty()
+    let changed: Promise<unknown> | undefined
+    // Engines in memory have changed when the call returns, save what is put.
+    const { ok, why } = await copying(from, to, line => { if (line.startsWith('copied the blobs')) changed = change(to) })
+    await changed
+    assert.equal([ok, why?.split('.')[0]], [false, `Source and target differ: ${what}`])
+    await copying(from, to).then(answer => assert.is(answer.ok, false))
+  }
+})
+
+test('a source without an installation, one that is half a copy itself, and another one than the copy was begun from are refused', async () => {
+  const refused = (from: Side, to: Side, sentence: RegExp) => copying(from, to).then(() => assert.unreachable(), (error: Error) => assert.match(error.message, sentence))
+  const from = await filled(), half = empty(), other = await filled()
+  await refused(empty(), empty(), /^from: holds no installation/)
+  await refused(from, dying(half, 6).side, /the process is gone/)
+  await refused(half, empty(), /^from: is itself an unfinished copy/)
+  await other.storage.remove(Notes, 'n1000')
+  await refused(other, half, /^to: is an unfinished copy of something else: the source/)
+  for (const [what, fill] of [['event streams', ({ eventlog }) => eventlog.append('a', [{ type: 'x', data: 1 }])], ['blobs', ({ blobs }) => blobs.within(orgId).put(bytesOf('x'))]] as readonly (readonly [string, (side: Whole) => Promise<unknown>])[]) {
+    const to = empty()
+    await fill(to)
+    await refused(from, to, new RegExp(`^to: is not empty: it holds ${what}`))
+    assert.equal(await to.storage.collections(), [], 'nothing was written')
+  }
+})
+
+test('a blob that was damaged in the source is named, and not copied on', async () => {
+  const from = await filled(), [address] = await from.blobs.addresses({ limit: 1 })
+  const damaged = new Proxy(from.blobs, { get: (target, name) => (name === 'within' ? (org: string) => ({ ...target.within(org), get: (hash: string) => (address === `${org}/${hash}` ? bytesOf('other') : target.within(org).get(hash)) }) : Reflect.get(target, name) as unknown) })
+  await copying({ ...from, blobs: damaged }, empty()).then(() => assert.unreachable(), (error: Error) => assert.ok(error.message.includes(`the source's blob ${address} is damaged`), error.message))
+})
+
+test('what expires while it is copied is copied all the same, by the command\'s own clock', async () => {
+  const from = await filled(), lines: string[] = [], own = manualClock(clock.now())
+  let seen: Clock = own, advanced: Promise<void> | undefined
+  const storages = [memoryStorage({ ...own, now: () => seen.now() }), memoryStorage({ ...own, now: () => seen.now() })], sides = [...storages]
+  await copying(from, { storage: storages[0]!, eventlog: memoryEventlog(), blobs: memoryBlobs() })
+  const command = copyCommand({
+    settings: { QUEUE_URL: 'storage:', DATA_DIR: '/' }, placeOf: (port, chosen) => (port === 'storage' ? chosen.STORAGE_URL : 'memory:'),
+    async bind(_, only, given = {}) {
+      if (given['clock']) seen = given['clock'] as Clock
+      const engine = only[0] === 'clock' ? own : sides.shift()
+      return { engine: <T>() => engine as T, close: async () => undefined }
+    },
+    tell(line) {
+      lines.push(line)
+      if (line.startsWith('copied the documents')) advanced = own.advance(1000)
+    },
+  })
+  const { ok, compared, stays, from: told } = await command.run({ from: 'one://user:hidden-word@here/a', to: 'two://there/b' })
+  assert.equal([ok, compared.find(({ name }) => name === 'short')], [true, { ...compared.find(({ name }) => name === 'short')!, source: 2, target: 2, same: true }])
+  assert.ok(stays.includes('blobs memory:') && lines[0]!.startsWith('No process may serve'))
+  assert.is(told, 'storage one://here/a', 'neither user nor password')
+  await advanced
+  seen = own
+  assert.is(await storages[1]!.count(Short), 1, 'then it expires')
+})
+
+test('a document that the target cannot take is told with its collection', async () => {
+  const from = await filled(), to = empty(), storage: StorageEngine = { ...to.storage, insertMany: async () => ({ inserted: 0, error: new Error('no room') }) }
+  await copying(from, { ...to, storage }).then(() => assert.unreachable(), (error: Error) => assert.is(error.message, 'The copy is not available: the target refuses a document of notes: no room.'))
+})
+
+test.run()
