@@ -1,4 +1,5 @@
-// 200 runs of every kind on several processes and one store, something that befalls them, and a client beside the product whose acknowledged writes are asked for afterwards.
+// Runs of every kind on several processes and one store, something that befalls them, and a client beside the product whose acknowledged writes are asked for afterwards.
+// RUNS=200 for more than the tests take.
 import * as assert from 'uvu/assert'
 import { MongoClient } from 'mongodb'
 import { pause, type Follower } from '../durability/client.ts'
@@ -10,7 +11,7 @@ import { endClusters, startCluster, type Cluster } from './cluster.ts'
 import { toldOf } from './journals.ts'
 import { openStore } from './store.ts'
 
-const size = { runs: 200, atOnce: 20, everyMs: 300, standstillMs: 60_000 }
+const size = { runs: Number(process.env['RUNS'] ?? 60), atOnce: 20, everyMs: 500, standstillMs: 60_000 }
 /** Between two writes of the client beside the product, in milliseconds. */
 const controlMs = 50
 /** Slower than the chaos on the embedded default: here the store is asked over a network for every few tokens of every run. */
@@ -38,7 +39,8 @@ async function controlOn(url: string) {
 export type Scene = Load & { readonly cluster: Cluster; readonly server: Server; /** Between the processes and the store. */ readonly network: Proxy }
 
 /** Skipped, with the reason, where there is no server that may be killed. */
-export async function befalls(test: Test, title: string, act: (scene: Scene) => Promise<void>): Promise<void> {
+export async function befalls(test: Test, what: string, act: (scene: Scene) => Promise<void>): Promise<void> {
+  const title = `${size.runs} runs: ${what}`
   const store = await openStore()
   if ('why' in store || !store.server) {
     test.skip(`${title} (${'why' in store ? store.why : 'MONGODB_URL names a server that is not ours to harm'})`, () => undefined)
