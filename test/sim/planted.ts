@@ -4,10 +4,10 @@ export type Planted = { readonly name: string; readonly file: string; readonly f
 const planted = (name: string, file: string, find: string, replace: string, ...scripts: string[]): Planted => ({ name, file: `plugins/runs/${file}`, find, replace, scripts })
 
 export const faults: readonly Planted[] = [
-  planted('a driver does not announce itself', 'drive.ts', 'if (!state.terminal) journal.write(took(run.epoch))', '', 'tools', 'plain answer'),
+  planted('a driver does not announce itself', 'drive.ts', 'if (!state.terminal) journal.write(took(run.epoch, owner))', '', 'tools', 'plain answer'),
   planted('a driver of an older epoch goes on', 'drive.ts', 'if (state.epoch > run.epoch) return', '', 'queue of two slow answers'),
   planted('an append expects nothing', 'journal.ts', '{ expect: applied }', '{}', 'plain answer'),
-  planted('a tool that may act once is repeated', 'steps/call.ts', "if (effectOf(tool) !== 'once') return settle", 'if (tool) return settle', 'tools'),
+  planted('a tool that may act once is repeated', 'steps/call.ts', "if (effectOf(tool) !== 'once') return once(", 'if (tool) return once(', 'tools'),
   planted('a tool acts before its intent is on disk', 'steps/call.ts', "if (effectOf(tool) !== 'none') await calling.secure()", '', 'tools'),
   planted('what was shown is taken back in silence', 'steps/think.ts', "journal.write(event('superseded',", "void (event('superseded',", 'plain answer', 'long answer without prefill'),
   planted('readers are told that less stays than does', 'steps/think.ts', "keep: recovery.keep, reason", "keep: 0, reason", 'plain answer'),
