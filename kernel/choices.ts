@@ -1,5 +1,6 @@
 // What an operator chose beside the folders: plugins from elsewhere, plugins that shall not serve, limits and threads. Kept in DATA_DIR; where processes share a storage it is kept there, and DATA_DIR has a copy.
 import { isAbsolute, join, relative, resolve } from 'node:path'
+import { hasCode } from '#contracts/faults.ts'
 import { collection, type StorageEngine } from '#ports/storage.ts'
 import { readWritten, writeWhole } from './sources.ts'
 import type { Bounds } from './threads/manifest.ts'
@@ -41,7 +42,11 @@ export function createChoices({ dataDir, storage }: { readonly dataDir: string; 
       const before = await storage.get(Kept, id)
       if (!before) {
         const first: Shared = { id, changes: 1, choices: written(edited(readChoices(dataDir), edit)) }
-        if (await storage.insert(Kept, first).then(() => true, () => false)) return first
+        const isFirst = await storage.insert(Kept, first).then(() => true, (error: unknown) => {
+          if (hasCode(error, 'DUPLICATE')) return false
+          throw error
+        })
+        if (isFirst) return first
       } else {
         const after = await storage.update(Kept, id, { set: { choices: written(edited(understood(before), edit)) }, inc: { changes: 1 } }, { if: { changes: before.changes } })
         if (after) return after

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { isFault } from '#contracts/faults.ts'
+import { fault, isFault } from '#contracts/faults.ts'
 import type { RunnableCommand } from '../plugin.ts'
 import { createValidator } from '../validate.ts'
 
@@ -51,6 +51,8 @@ function converse(socket: Socket, commands: () => Commands): void {
 }
 
 export async function serveAdmin(dataDir: string, commands: () => Commands): Promise<() => Promise<void>> {
+  // A storage that can be shared has no lock of its own.
+  if (await askServer(dataDir, 'help', {})) throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: 'another server runs on it; each has a folder of its own' })
   const path = socketPath(dataDir), open = new Set<Socket>()
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   rmSync(path, { force: true })

@@ -1,7 +1,7 @@
 import { events } from '#contracts/events.ts'
 import { runs as runRows, sessions as sessionRows } from '#contracts/runs.ts'
 import { Type as t } from 'typebox'
-import { command, definePlugin, Host, into, Peers, type Introspection, type Json, type Peering } from '#kernel'
+import { command, definePlugin, Host, into, Peers, type Introspection, type Json } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
@@ -51,7 +51,7 @@ export default definePlugin({
     places: (deps: { config: RunsConfig; store: ScopedStorage; clock: Clock; log: Log; host: Introspection }) => (deps.host.role === 'api' ? createBacklog(deps) : createPlaces(deps.config)),
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
     readUploads: createReadUploads, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, figures: createFigures,
-    admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; peers: Peering; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, crowding: createCrowding, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
+    admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, crowding: createCrowding, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
   },
   routes: {
     'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),

@@ -1,5 +1,4 @@
 // Stands where the driver does in a process that drives nothing: it calls on a worker instead. What it says are hints; a worker's sweep finds every run anyway.
-import type { Peering } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { Run } from './collections.ts'
@@ -12,7 +11,7 @@ export const cancelledTopic = 'runs.cancelled'
 
 type Called = { readonly id: string; readonly orgId: string }
 
-export function createRemoteDriver({ queue, peers, log }: { queue: Queue; peers: Peering; log: Log }): Driver {
+export function createRemoteDriver({ queue, log }: { queue: Queue; log: Log }): Driver {
   // One that waits to be taken is enough: whoever takes it sees the run as it is then.
   const call = ({ id, orgId }: Called): void => void queue.enqueue(driveJob, { id, orgId }, { dedupeKey: id }).catch((error: unknown) => log('warn', 'run.call', { run: id, organisation: orgId, error }))
   return {
@@ -25,7 +24,7 @@ export function createRemoteDriver({ queue, peers, log }: { queue: Queue; peers:
     },
     begin: call,
     isActive: () => false,
-    stop: (runId, reason) => void (reason === 'cancelled' && peers.tell(cancelledTopic, { runId })),
+    stop: () => undefined,
     beat: async () => undefined,
     close: async () => undefined,
   }

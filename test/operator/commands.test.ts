@@ -24,6 +24,15 @@ test('create-user makes an account without a server and beside one', async () =>
   await server.kill('SIGTERM')
 })
 
+test('a second server on the folder of a living one is refused, whatever the storage, and the first goes on being commanded', async () => {
+  const env = { DATA_DIR: join(home, 'shared'), STORAGE_URL: 'memory:' }, server = await startProcess(env)
+  const { code, err } = await runMain(['start'], env)
+  assert.is(code, 1)
+  assert.match(err, /^DATA_DIR: another server runs on it/)
+  assert.match((await commandLine<{ user_id: string }>([...createUser, 'one@example.org'], env)).user_id, /^[0-9a-f-]{36}$/)
+  await server.kill('SIGTERM')
+})
+
 test('a command that is not understood says why, alike with a server and without', async () => {
   const env = { DATA_DIR: join(home, 'mistakes') }, server = await startProcess(env)
   await commandLine([...createUser, 'one@example.org'], env)
