@@ -17,3 +17,23 @@ export function gate(what: string) {
     },
   }
 }
+
+/** A gate for work that takes its time. `signal` aborts when it shuts; `track` counts work that is under way; `close` shuts, waits for all of it, and then does `last`, once. */
+export function workGate(what: string) {
+  const { check, shut } = gate(what), closing = new AbortController(), underWay = new Set<Promise<unknown>>()
+  return {
+    check, signal: closing.signal,
+    track<T>(work: Promise<T>): Promise<T> {
+      const settled: Promise<unknown> = work.catch(() => undefined).finally(() => underWay.delete(settled))
+      underWay.add(settled)
+      return work
+    },
+    async close(last: () => void | Promise<void> = () => undefined): Promise<void> {
+      const first = shut()
+      if (first) closing.abort(closedFault(what))
+      await Promise.all(underWay)
+      if (first) await last()
+    },
+  }
+}
+export type WorkGate = ReturnType<typeof workGate>

@@ -9,7 +9,7 @@ import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isAddress, isHash } from '../_shared/blob-names.ts'
 import { isAbsent, isFull, makeFolder, sweepFolder, syncFolder, writeThenPlace, type Files } from '../_shared/files.ts'
-import { closedFault, gate } from '../_shared/gate.ts'
+import { workGate, type WorkGate } from '../_shared/gate.ts'
 import { folderOf } from '../_shared/options.ts'
 
 const WHAT = 'The blob store'
@@ -18,7 +18,6 @@ const READ_BYTES = 65_536
 const STALE_MS = 3_600_000
 
 type Place = { readonly root: string; readonly temporary: string; readonly clock: Pick<Clock, 'id'>; readonly files: Files }
-type Closing = { readonly check: () => void; readonly signal: AbortSignal; readonly track: <T>(work: Promise<T>) => Promise<T> }
 
 /** Counts and hashes what passes, and stops what grows too large. */
 async function* measured(content: AsyncIterable<Uint8Array>, { bytesMax, hash, seen }: { bytesMax: number; hash: { update(data: Uint8Array): unknown }; seen: { bytes: number } }): AsyncGenerator<Uint8Array> {
@@ -30,7 +29,7 @@ async function* measured(content: AsyncIterable<Uint8Array>, { bytesMax, hash, s
   }
 }
 
-const fileBlobsOf = ({ root, temporary, clock, files }: Place, { check, signal: closing, track }: Closing) => (orgId: string): Blobs => {
+const fileBlobsOf = ({ root, temporary, clock, files }: Place, { check, signal: closing, track }: WorkGate) => (orgId: string): Blobs => {
   check()
   const home = join(root, checkedOrganisation(orgId))
   const folderFor = (hash: string): string => join(home, hash.slice(0, 2))
@@ -119,17 +118,9 @@ export async function fileBlobs({ root, clock, files = nodeFiles }: { root: stri
   await files.rm(probe)
   await sweepFolder(temporary, { now, idleMs: STALE_MS, files })
 
-  const { check, shut } = gate(WHAT)
-  const closing = new AbortController()
-  const underWay = new Set<Promise<unknown>>()
-  const track = <T>(work: Promise<T>): Promise<T> => {
-    const done = (): boolean => underWay.delete(settled)
-    const settled: Promise<boolean> = work.then(done, done)
-    underWay.add(settled)
-    return work
-  }
+  const gate = workGate(WHAT), { check } = gate
   return {
-    within: fileBlobsOf({ root, temporary, clock, files }, { check, signal: closing.signal, track }),
+    within: fileBlobsOf({ root, temporary, clock, files }, gate),
     async addresses({ after = '', limit }) {
       check()
       return addressesIn({ root, temporary, clock, files }, after, limit)
@@ -138,10 +129,7 @@ export async function fileBlobs({ root, clock, files = nodeFiles }: { root: stri
       check()
       await files.stat(temporary).catch(() => { throw fault('UNAVAILABLE', { what: WHAT, why: 'its folder cannot be read' }) })
     },
-    async close() {
-      if (shut()) closing.abort(closedFault(WHAT))
-      await Promise.all(underWay)
-    },
+    close: () => gate.close(),
   }
 }
 

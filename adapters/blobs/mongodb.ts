@@ -7,7 +7,7 @@ import type { Blob, Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isHash } from '../_shared/blob-names.ts'
-import { closedFault, gate } from '../_shared/gate.ts'
+import { workGate } from '../_shared/gate.ts'
 import { connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 
 type File = { _id: ObjectId; filename: string; length: number; chunkSize: number; uploadDate: Date }
@@ -56,13 +56,8 @@ export async function mongoBlobs({ connection: { db, ping, close }, clock, log }
     files.createIndexes([{ name: 'address', key: { filename: 1 }, unique: true }]),
     chunks.createIndexes([{ name: 'files_id_1_n_1', key: { files_id: 1, n: 1 }, unique: true }]),
   ]))
-  const { check, shut } = gate(WHAT), closing = new AbortController(), underWay = new Set<Promise<unknown>>()
+  const { check, track, signal: closing, close: end } = workGate(WHAT)
   let sweptAt = clock.monotonic()
-  const track = <T>(work: Promise<T>): Promise<T> => {
-    const settled = work.catch(() => undefined).finally(() => underWay.delete(settled))
-    underWay.add(settled)
-    return work
-  }
 
   /** Written before anything that a crash could leave lying; true while nobody has swept it. */
   const note = async (id: ObjectId, upsert: boolean): Promise<boolean> => (await uploads.updateOne({ _id: id }, { $currentDate: { at: true } }, { upsert })).matchedCount === 1
@@ -125,7 +120,7 @@ export async function mongoBlobs({ connection: { db, ping, close }, clock, log }
       async put(content, { bytesMax = Infinity, signal } = {}) {
         check()
         sweepOften()
-        return track(write((hash) => home + hash, abortable(content, [signal, closing.signal]), bytesMax))
+        return track(write((hash) => home + hash, abortable(content, [signal, closing]), bytesMax))
       },
       async *get(hash, { signal, ...range } = {}) {
         check()
@@ -138,7 +133,7 @@ export async function mongoBlobs({ connection: { db, ping, close }, clock, log }
         const cursor = chunks.find({ files_id: file._id, n: { $gte: Math.floor(start / file.chunkSize), $lt: Math.ceil(stop / file.chunkSize) } }, { sort: { n: 1 }, batchSize: chunksTogether })
         let at = start
         try {
-          for await (const { n, data } of abortable(cursor, [signal, closing.signal])) {
+          for await (const { n, data } of abortable(cursor, [signal, closing])) {
             const first = n * file.chunkSize, bytes = data.buffer.subarray(0, data.position), part = bytes.subarray(at - first, Math.min(stop - first, bytes.length))
             if (first > at || part.length === 0) break
             at += part.length
@@ -181,12 +176,7 @@ export async function mongoBlobs({ connection: { db, ping, close }, clock, log }
       check()
       await ping()
     },
-    async close() {
-      const first = shut()
-      if (first) closing.abort(closedFault(WHAT))
-      await Promise.all(underWay)
-      if (first) await close()
-    },
+    close: () => end(close),
   }
 }
 

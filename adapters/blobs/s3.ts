@@ -10,7 +10,7 @@ import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isAddress, isHash } from '../_shared/blob-names.ts'
 import { makeFolder } from '../_shared/files.ts'
-import { closedFault, gate } from '../_shared/gate.ts'
+import { workGate } from '../_shared/gate.ts'
 import { linked, pauseAfter, statusOf, told, trying, WHAT, type Store } from '../_shared/s3/calls.ts'
 import { spooled, type Spooled } from '../_shared/spool.ts'
 
@@ -27,14 +27,9 @@ const isAbsent = (error: unknown) => statusOf(error) === 404 && (error as Error)
 const isBeyond = (error: unknown) => statusOf(error) === 416
 
 export async function s3Blobs({ store: { sdk, client, bucket: Bucket }, prefix, folder, clock, log }: World): Promise<BlobsEngine> {
-  const { check, shut } = gate(WHAT), closing = new AbortController(), underWay = new Set<Promise<unknown>>()
-  const track = <T>(work: Promise<T>): Promise<T> => {
-    const settled: Promise<unknown> = work.catch(() => undefined).finally(() => underWay.delete(settled))
-    underWay.add(settled)
-    return work
-  }
+  const { check, track, signal: closing, close } = workGate(WHAT)
   const during = async <T>(signal: AbortSignal | undefined, work: (tries: { clock: Clock; log: Log; signal: AbortSignal }) => Promise<T>): Promise<T> => {
-    const link = linked([signal, closing.signal])
+    const link = linked([signal, closing])
     try {
       return await track(work({ clock, log, signal: link.signal }))
     } finally {
@@ -59,7 +54,7 @@ export async function s3Blobs({ store: { sdk, client, bucket: Bucket }, prefix, 
     }
   }
   const put = async (home: string, content: AsyncIterable<Uint8Array>, { bytesMax, signal }: { bytesMax: number; signal: AbortSignal | undefined }): Promise<Blob> => {
-    const spool = await spooled(abortable(content, [signal, closing.signal]), { folder, clock, bytesMax: Math.min(bytesMax, bytesMaxOfStore) })
+    const spool = await spooled(abortable(content, [signal, closing]), { folder, clock, bytesMax: Math.min(bytesMax, bytesMaxOfStore) })
     try {
       const { hash, bytes } = spool, key = home + hash
       if ((await head(key, signal)) !== bytes) await during(signal, (tries) => trying((abortSignal) => send(key, spool, abortSignal), tries))
@@ -113,7 +108,7 @@ export async function s3Blobs({ store: { sdk, client, bucket: Bucket }, prefix, 
         const range = checkedRange(asked)
         if (!isHash(hash) || (range.start >= range.end && (await head(home + hash, signal)) === undefined)) throw fault('NOT_FOUND', { what: 'blob' })
         if (range.start >= range.end) return
-        const link = linked([signal, closing.signal])
+        const link = linked([signal, closing])
         try {
           yield* read(home + hash, hash, range, link.signal)
         } finally {
@@ -134,7 +129,7 @@ export async function s3Blobs({ store: { sdk, client, bucket: Bucket }, prefix, 
       },
     }
   }
-  const ping = async () => void (await client.send(new sdk.HeadBucketCommand({ Bucket }), { abortSignal: closing.signal }).catch((error: unknown) => { throw told(error) }))
+  const ping = async () => void (await client.send(new sdk.HeadBucketCommand({ Bucket }), { abortSignal: closing }).catch((error: unknown) => { throw told(error) }))
   await makeFolder(folder)
   await ping()
   return {
@@ -155,12 +150,7 @@ export async function s3Blobs({ store: { sdk, client, bucket: Bucket }, prefix, 
       check()
       await ping()
     },
-    async close() {
-      const first = shut()
-      if (first) closing.abort(closedFault(WHAT))
-      await Promise.all(underWay)
-      if (first) client.destroy()
-    },
+    close: () => close(() => client.destroy()),
   }
 }
 
