@@ -46,7 +46,7 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const storage = engines.engine<StorageEngine>('storage'), choices = createChoices({ dataDir: settings.DATA_DIR, storage })
   const peers = createPeers({ eventlog: engines.engine<EventlogEngine>('eventlog'), clock, log, alone: storage.exclusive })
   const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, peers, roster: () => roster })
-  const roster = createRoster({ choices, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, refused: kernel.refused, check: kernel.check, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  const roster = createRoster({ choices, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, refused: kernel.refused, check: kernel.check, bring: kernel.bring, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
   const following = new AbortController()
   const stop = () => {
     following.abort()
@@ -61,7 +61,7 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
     void (async () => {
       for (;;) {
         await clock.sleep(choicesMs, following.signal)
-        if (await choices.refresh().catch(() => false)) reconcile()
+        if ((await choices.refresh().catch(() => false)) || roster.isBehind()) reconcile()
       }
     })().catch(() => undefined)
   }

@@ -17,7 +17,7 @@ import { introspect } from './introspect.ts'
 import type { LivingRoster } from './roster.ts'
 import { createMetrics } from './metrics.ts'
 import { affected, planOf, type Plan } from './plan.ts'
-import { Authenticators, type Authenticator, type Plugin, type RunnableCommand, type Scope } from './plugin.ts'
+import { Authenticators, PluginFiles, type Authenticator, type Plugin, type RunnableCommand, type Scope } from './plugin.ts'
 import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
 import { emptyTable, methodOf, tabulate, type Table } from './table.ts'
 import { faceOf } from './tenancy.ts'
@@ -124,6 +124,11 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     host,
     /** A plugin was refused before it came to a change. */
     refused: metrics.refused,
+    /** Brings a plugin's file that is not here; false where no plugin knows of it. */
+    async bring(entry: string): Promise<boolean> {
+      for (const files of (table.points.get(PluginFiles.id)?.items ?? []) as readonly PluginFiles[]) if (await files.bring(entry)) return true
+      return false
+    },
     /** From the living plugins to these; what is the same value stays untouched. A failure leaves the old set serving and says why. One change at a time; resolves at the swap, `drained` when the old generations are undone. */
     become(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
       const turn = changing.then(() => transition(plugins))

@@ -125,3 +125,8 @@ export const definePlugin = <const C extends Contract = {}, const U extends Uses
 export type Authenticator = { readonly kind: Auth; /** By headers with lower-case names. Undefined: not valid. */ authenticate(headers: Readonly<Record<string, string | undefined>>): Caller | undefined | Promise<Caller | undefined> }
 /** Who checks the credential that a row's `auth` names; each plugin may bring a kind of its own. @example plugins/operator/plugin.ts#contributes */
 export const Authenticators = point<Authenticator>('authenticators', { remote: true })
+
+/** Brings the file of a plugin that others have chosen and that is not here; false where it knows nothing of it. */
+export type PluginFiles = { bring(entry: string): Promise<boolean> }
+/** Who brings plugins' files to a process that lacks them, before they are imported. @example plugins/operator/plugin.ts#contributes */
+export const PluginFiles = point<PluginFiles>('plugin-files')

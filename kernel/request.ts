@@ -1,7 +1,7 @@
 // What a request carries, read and checked: query, cursor, body.
 import { fault } from '#contracts/faults.ts'
 import type { HttpRequest } from '#ports/http.ts'
-import { bodyBytesMax, parseJson, requireJson } from './body.ts'
+import { bodyBytesMax, parseJson, requireJson } from './wire/body.ts'
 import type { Endpoint } from './endpoint.ts'
 
 /** Later values of a repeated name win. MALFORMED_TEXT for escapes that are no UTF-8. */
@@ -34,7 +34,7 @@ export async function readBody(request: HttpRequest, { operation, checks }: Endp
     const source = request.bodyStream(bytesMax)
     requireJson(request.headers['content-type'])
     // Loaded with the first such body: a process that gets none does without the parser.
-    const { streamBody } = await import('./streamed.ts')
+    const { streamBody } = await import('./wire/streamed.ts')
     return streamBody(source, { field: operation.streamed, check: checks.body, checkEarly: checks.bodyStart! })
   }
   const bytes = await request.body(bytesMax)

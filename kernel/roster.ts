@@ -1,6 +1,6 @@
 // Which plugins serve, from where, and in which generation: loads, reloads, unloads and rolls back, and remembers what an operator chose.
 import { existsSync } from 'node:fs'
-import { fault } from '#contracts/faults.ts'
+import { fault, hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import { importOnce, type Generations, type Source } from './generations.ts'
 import type { Listed, Roster } from './host.ts'
@@ -26,6 +26,8 @@ type Parts = {
   /** Refuses what could not be built together. */
   readonly check: (plugins: readonly Plugin[]) => void
   readonly generationOf: (name: string) => number | undefined
+  /** Brings a file that is not here; false where nobody can. */
+  readonly bring: (entry: string) => Promise<boolean>
   /** Something could not even be imported. */
   readonly refused: () => void
   /** This process has changed something; others want to know. */
@@ -35,10 +37,12 @@ type Parts = {
 const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
 const whyOf = (error: unknown) => (error as Error).message
 
-export function createRoster({ choices, pluginsDir, generations, threads, log, become, check, generationOf, refused, changed }: Parts) {
+export function createRoster({ choices, pluginsDir, generations, threads, log, become, check, generationOf, bring, refused, changed }: Parts) {
   let entries: Entries = new Map()
   /** By entry: what could not be had, and whose it was found to be. */
   const failed = new Map<string, string>(), names = new Map<string, string>()
+  /** Something was away when the others' choices were followed: it is worth another look. */
+  let isBehind = false
   let turn: Promise<unknown> = Promise.resolve(), limits: ReadonlyMap<string, ReadonlySet<string>> = new Map()
 
   /** One change at a time: each sees what the one before left. */
@@ -59,7 +63,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
   }
   /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
   const importNow = async (source: Source, chosen?: Bounds | null): Promise<Entry> => {
-    if (!existsSync(source.entry)) throw refuse(`There is nothing at ${source.entry}.`)
+    if (!existsSync(source.entry) && !(await bring(source.entry))) throw refuse(`There is nothing at ${source.entry}.`)
     try {
       const stamp = stampOf(source), isolated = chosen === undefined ? await boundsFor(source) : chosen ?? undefined
       const plugin = isolated ? await threads.standIn(source, isolated) : await generations.load(source)
@@ -185,6 +189,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
     reconcile: () => inTurn(async () => {
       await choices.refresh()
       limit()
+      isBehind = false
       const { sources, off } = sourcesNow(), { isolated } = choices.read(), changes: string[] = [], fresh = new Map<string, Entry>()
       const step = async (what: string, source: string, act: () => Promise<string | undefined>) => {
         try {
@@ -193,6 +198,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
           failed.delete(source)
         } catch (error) {
           failed.set(source, whyOf(error))
+          isBehind ||= hasCode(error, 'UNAVAILABLE')
           log('error', 'plugins.reconcile', { what, error })
         }
       }
@@ -224,6 +230,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
     ...roster,
     /** Somebody else has gone back to the generation before, and so does this process. */
     followBack: (name: string) => inTurn(() => goBack(name)),
+    isBehind: () => isBehind,
     isLimited: () => limits.size > 0,
     isEnabled: (plugin: string, orgId: string | undefined): boolean => !limits.has(plugin) || (orgId !== undefined && limits.get(plugin)!.has(orgId)),
     /** The first set: of this program (its plugins must all serve), then what an operator added (a broken one is told, and the rest serves). */

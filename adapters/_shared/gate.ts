@@ -18,17 +18,26 @@ export function gate(what: string) {
   }
 }
 
-/** A gate for work that takes its time. `signal` aborts when it shuts; `track` counts work that is under way; `close` shuts, waits for all of it, and then does `last`, once. */
-export function workGate(what: string) {
+/** A gate for work that takes its time. */
+export type WorkGate = {
+  check(): void
+  /** Aborts when it shuts. */
+  readonly signal: AbortSignal
+  /** Counts work that is under way. */
+  track<T>(work: Promise<T>): Promise<T>
+  /** Shuts, waits for all that is under way, and then does `last`, once. */
+  close(last?: () => void | Promise<void>): Promise<void>
+}
+export function workGate(what: string): WorkGate {
   const { check, shut } = gate(what), closing = new AbortController(), underWay = new Set<Promise<unknown>>()
   return {
     check, signal: closing.signal,
-    track<T>(work: Promise<T>): Promise<T> {
+    track(work) {
       const settled: Promise<unknown> = work.catch(() => undefined).finally(() => underWay.delete(settled))
       underWay.add(settled)
       return work
     },
-    async close(last: () => void | Promise<void> = () => undefined): Promise<void> {
+    async close(last = () => undefined) {
       const first = shut()
       if (first) closing.abort(closedFault(what))
       await Promise.all(underWay)
@@ -36,4 +45,3 @@ export function workGate(what: string) {
     },
   }
 }
-export type WorkGate = ReturnType<typeof workGate>

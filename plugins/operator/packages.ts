@@ -38,7 +38,7 @@ export function packagesIn(home: string) {
       try {
         writeFileSync(join(staging, 'package.json'), '{ "private": true }')
         // The platform itself is given by whoever loads the package: peers are not installed.
-        await npm(['install', existsSync(spec) ? resolve(spec) : spec, '--ignore-scripts', '--omit=dev', '--omit=peer', '--legacy-peer-deps', '--no-audit', '--no-fund', '--loglevel=error'], staging)
+        await npm(['install', existsSync(spec) ? resolve(spec) : spec, '--install-links', '--ignore-scripts', '--omit=dev', '--omit=peer', '--legacy-peer-deps', '--no-audit', '--no-fund', '--loglevel=error'], staging)
         const found = resolved(staging), at = join(folderOf(found.name), `${found.version}-${createHash('sha256').update(found.integrity).digest('hex').slice(0, 8)}`)
         await accept(found)
         rmSync(at, { recursive: true, force: true })

@@ -1,7 +1,10 @@
 import { Type as t } from 'typebox'
 import { bounds, operator } from '#contracts/operator.ts'
-import { Authenticators, command, definePlugin, into, Plugins, type Listed, type Roster } from '#kernel'
+import { Authenticators, command, definePlugin, into, PluginFiles, Plugins, type Listed, type Roster } from '#kernel'
+import { SystemClock } from '#ports/clock.ts'
+import { Storage } from '#ports/storage.ts'
 import { createInstaller, type Installer } from './install.ts'
+import { across, Parcels, Parts } from './parcels.ts'
 import { isToken } from './token.ts'
 
 const named = t.Object({ name: t.String({ 'x-operand': true, description: 'Of the plugin.' }) }, { additionalProperties: false })
@@ -15,10 +18,13 @@ const boundsOf = ({ in: place, memory_mb, stall_ms }: { in: 'thread' | 'process'
 export default definePlugin({
   name: 'operator', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
   contract: operator,
-  uses: { plugins: Plugins },
+  uses: { plugins: Plugins, storage: Storage, clock: SystemClock },
+  collections: [Parcels, Parts],
+  system: [across],
   config: t.Object({
     token: t.Optional(t.String({ minLength: 32, maxLength: 1000, 'x-secret': true, description: 'Opens the operations under /operator to whoever has it; without it they are closed. 32 characters or more.' })),
     data_dir: t.String({ default: './data', 'x-env': 'DATA_DIR', description: 'Plugins from npm are installed in its folder packages, each version in one of its own.' }),
+    auth_secret: t.Optional(t.String({ minLength: 32, maxLength: 1000, 'x-env': 'AUTH_SECRET', 'x-secret': true, description: 'Vouches for packages of plugins, which go through the storage to every process with the same secret; without it they stay in DATA_DIR.' })),
   }),
   services: { installer: createInstaller },
   routes: {
@@ -42,7 +48,7 @@ export default definePlugin({
     'plugins isolate': command({ summary: 'Runs a plugin in a thread of its own, or in the process again. A thread keeps slips away from others; it is no security boundary.', options: isolating, run: ({ plugins }: { plugins: Roster }, { name, ...given }) => plugins.isolate(name, boundsOf(given)) }),
     'plugins check': command({ summary: 'Would this plugin load beside the others? Changes nothing.', options: placed('A folder or a file.'), run: ({ plugins }: { plugins: Roster }, { path }) => plugins.check(path) }),
   },
-  contributes: [into(Authenticators, ({ config }: { config: { token?: string } }) => ({
+  contributes: [into(PluginFiles, ({ installer }: { installer: Installer }) => installer.files), into(Authenticators, ({ config }: { config: { token?: string } }) => ({
     kind: 'operator',
     // No organisation: whatever asks for a tenant's data with this caller fails.
     authenticate: headers => (isToken(headers['authorization'], config.token) ? { userId: 'operator', orgId: '', role: 'operator' } : undefined),

@@ -8,8 +8,8 @@ import { streamBody as streamRequest } from '../../adapters/_shared/http/stream-
 import { filled } from '../../contracts/contract.ts'
 import { NewUpload } from '../../contracts/files.ts'
 import { isFault } from '../../contracts/faults.ts'
-import { base64Decoder } from '../../kernel/base64.ts'
-import { streamBody } from '../../kernel/streamed.ts'
+import { base64Decoder } from '../../kernel/wire/base64.ts'
+import { streamBody } from '../../kernel/wire/streamed.ts'
 import { createValidator } from '../../kernel/validate.ts'
 
 const validator = createValidator()

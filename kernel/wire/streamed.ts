@@ -5,7 +5,7 @@ import type { StreamedBody } from '#contracts/contract.ts'
 import { fault } from '#contracts/faults.ts'
 import { base64Decoder } from './base64.ts'
 import { createBuilder, type Root, type Sink } from './builder.ts'
-import type { Check } from './validate.ts'
+import type { Check } from '../validate.ts'
 
 type Shape = { readonly field: string; readonly check: Check; /** Knows no required fields: what came before the content is refused before the content is read. */ readonly checkEarly: Check }
 /** The streamed field's text in, bytes out: decoded once for each part of the body, not for each piece of a token. */
