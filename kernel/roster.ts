@@ -56,17 +56,14 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
     if (!entry) throw fault('NOT_FOUND', { what: `plugin "${name}"` })
     return entry
   }
-  /** Where some plugins run in threads, no code is imported into the process before it is known whose it is. */
-  const boundsFor = async (source: Source): Promise<Bounds | undefined> => {
-    const { isolated } = choices.read()
-    return Object.keys(isolated).length > 0 ? isolated[(await threads.describe(source)).name] : undefined
-  }
   /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
   const importNow = async (source: Source, chosen?: Bounds | null): Promise<Entry> => {
     if (!existsSync(source.entry) && !(await bring(source.entry))) throw refuse(`There is nothing at ${source.entry}.`)
     try {
-      const stamp = stampOf(source), isolated = chosen === undefined ? await boundsFor(source) : chosen ?? undefined
-      const plugin = isolated ? await threads.standIn(source, isolated) : await generations.load(source)
+      const stamp = stampOf(source), before = choices.read().isolated
+      // Where some plugins run in threads, no code is imported into the process before it is known whose it is.
+      const manifest = chosen || (chosen === undefined && Object.keys(before).length > 0) ? await threads.describe(source) : undefined
+      const isolated = manifest && (chosen ?? before[manifest.name]), plugin = isolated ? threads.standIn(source, isolated, manifest) : await generations.load(source)
       names.set(source.entry, plugin.name)
       return { source, stamp, plugin, ...(isolated ? { isolated } : {}) }
     } catch (error) {

@@ -11,8 +11,8 @@ import { openThread, run, type Thread } from './thread.ts'
 export type Threads = {
   /** What stands at the place, found out in a thread of its own that ends at once. Rejects with a sentence. */
   describe(source: Source): Promise<Manifest>
-  /** The plugin that stands there, to be served from a thread. Rejects with a sentence when it cannot be. */
-  standIn(source: Source, bounds: Bounds): Promise<Plugin>
+  /** The plugin that was described there, to be served from a thread. Throws with a sentence when it cannot be. */
+  standIn(source: Source, bounds: Bounds, manifest: Manifest): Plugin
 }
 type Deps = Own<object> & { readonly thread: Thread } & Readonly<Record<string, unknown>>
 type Said = { readonly level: Parameters<Log>[0]; readonly event: string; readonly fields: object }
@@ -42,8 +42,8 @@ export function createThreads({ clock, clockUrl, folders }: { clock: Clock; cloc
 
   return {
     describe,
-    async standIn(source, bounds) {
-      const manifest = await describe(source), { unfit, jobs, commands, contributes, contract, ...data } = manifest
+    standIn(source, bounds, manifest) {
+      const { unfit, jobs, commands, contributes, contract, ...data } = manifest
       if (unfit.length > 0) throw new Error(`${manifest.name} ${manifest.version} cannot run in a thread: ${unfit.join('; ')}.`)
       let generation = 0
       const route = (key: string) => ({ thread, caller, params, query, headers, body, after, address, signal }: Deps & RequestValues) =>

@@ -1,6 +1,7 @@
 // What a partner does with npm: runs it in a folder, and packs what lies there.
 import { execFile } from 'node:child_process'
-import { mkdirSync, rmSync, statSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { cpSync, existsSync, globSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -30,4 +31,24 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 /** Packs a folder into another; answers the tarball's path, as npm names it last. */
-export const pack = (from: string, into: string): Promise<string> => inTurn(async () => join(into, (await run('npm', ['pack', '--pack-destination', into, '--loglevel=error'], from)).stdout.trim().split('\n').at(-1)!))
+export const pack = async (from: string, into: string): Promise<string> => join(into, (await run('npm', ['pack', '--pack-destination', into, '--loglevel=error'], from)).stdout.trim().split('\n').at(-1)!)
+
+const parts = ['kernel', 'ports', 'adapters', 'plugins', 'contracts', 'test', 'docs', 'package.json', 'tsconfig.json', 'tsconfig.build.json', 'README.md']
+/** Another one when a file that is packed, or that makes what is packed, was touched. */
+function stateOf(): string {
+  const files = parts.map(part => join(repository, part)).flatMap(path => (statSync(path).isFile() ? [path] : globSync('**/*.{ts,mjs,js,json,md}', { cwd: path, exclude: name => name === 'node_modules' }).map(name => join(path, name)))).sort()
+  return createHash('sha256').update(files.map(file => { const { size, mtimeMs } = statSync(file); return `${file} ${size} ${mtimeMs}` }).join('\n')).digest('hex')
+}
+/** Packs the platform, which takes a compiler's while: once for all that ask for the same. */
+export const packPlatform = (into: string): Promise<string> => inTurn(async () => {
+  const kept = join(repository, 'node_modules/.cache/agent-platform-packed'), own = join(kept, stateOf())
+  if (!existsSync(own)) {
+    rmSync(kept, { recursive: true, force: true })
+    mkdirSync(`${own}.new`, { recursive: true })
+    await pack(repository, `${own}.new`)
+    renameSync(`${own}.new`, own)
+  }
+  const [name] = readdirSync(own), at = join(into, name!)
+  cpSync(join(own, name!), at)
+  return at
+})

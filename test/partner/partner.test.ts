@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { commandLine, endProcesses, freePort, runMain, signUp, startProcess } from '../kit/process.ts'
-import { pack, repository, run } from './packed.ts'
+import { pack, packPlatform, repository, run } from './packed.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-partner-')), partner = join(home, 'hello-partner')
 const env = { DATA_DIR: join(home, 'data'), MODELS_URL: 'scripted:?tokens=5&interval_ms=0', PORT: String(await freePort()), HELLO_WORD: 'Good morning' }
 
 let platform = ''
 test('the platform is packed as JavaScript with declarations', async () => {
-  platform = await pack(repository, home)
+  platform = await packPlatform(home)
   const { stdout } = await run('tar', ['-tzf', platform], home), files = stdout.split('\n')
   for (const name of ['kernel/index.js', 'kernel/index.d.ts', 'ports/storage.d.ts', 'test/kit/harness.js', 'test/kit/storage.js', 'plugins/runs/api.d.ts']) assert.ok(files.includes(`package/dist/${name}`), name)
   assert.equal(files.filter(file => file.endsWith('.ts') && !file.endsWith('.d.ts') || file.includes('.test.') && !file.includes('examples')), [], 'no sources that Node would not run under node_modules, no tests')

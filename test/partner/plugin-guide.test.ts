@@ -6,12 +6,12 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { follow } from '../kit/guide.ts'
 import { freePort } from '../kit/process.ts'
-import { pack, quiet, repository } from './packed.ts'
+import { packPlatform, quiet, repository } from './packed.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-guide-'))
 
 test('everything in the guide is as it says', async () => {
-  await pack(repository, home)
+  await packPlatform(home)
   const port = String(await freePort())
   const followed = await follow(join(repository, 'docs/a-plugin-in-five-minutes.md'), {
     cwd: home, replace: { 'localhost:8080': `localhost:${port}` },

@@ -23,11 +23,11 @@ async function run({ script, kind, order }: World, faults: readonly (readonly [n
   return { moments: trace.length, failure: bad.length === 0 ? undefined : { script: script.name, kind, order, faults, bad, at: faulty(trace) } }
 }
 
-/** A crash and a stall at each moment of the calm world. */
-export async function* singles(world: World, count: Count): AsyncGenerator<Failure> {
+/** A crash and a stall at each moment of the calm world; `alternately`: a crash at one, a stall at the next. */
+export async function* singles(world: World, count: Count, { alternately = false } = {}): AsyncGenerator<Failure> {
   const calm = await run(world, [], count)
   if (calm.failure) yield calm.failure
-  for (let at = 0; at < calm.moments; at++) for (const kind of [1, 2]) {
+  for (let at = 0; at < calm.moments; at++) for (const kind of alternately ? [1 + (at % 2)] : [1, 2]) {
     const { failure } = await run(world, [[at, kind]], count)
     if (failure) yield failure
   }
