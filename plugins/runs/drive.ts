@@ -7,12 +7,13 @@ import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Run } from './collections.ts'
 import type { RunsConfig } from './config.ts'
+import { alreadyEnded } from './ended.ts'
 import type { Figures } from './figures.ts'
 import { createJournal, readState, type Journal } from './journal.ts'
 import type { Loop } from './loop.ts'
 import type { Places, Waiting } from './places.ts'
-import { took, type Ending } from './records.ts'
-import { emptyState, type Asked, type State } from './state.ts'
+import { took } from './records.ts'
+import { emptyState, type Asked } from './state.ts'
 import { settle } from './steps/settle.ts'
 import { createStopper, type Stopper, type StopReason } from './stopper.ts'
 import type { createTraced, Traced } from './traced.ts'
@@ -24,8 +25,6 @@ export type DriverDeps = { store: ScopedStorage; eventlog: ScopedEventlog; billi
 const handoverMs = 3000
 /** A model that deliberates may be silent for so many times as long. */
 const reasoningPatience = 3
-
-const alreadyEnded = ({ terminal, ending }: State): Ending | undefined => terminal && (ending ?? { terminal, usage: { inputTokens: 0, outputTokens: 0 }, charged: false })
 
 export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, places, traced, figures }: DriverDeps) {
   const active = new Map<string, Active>()

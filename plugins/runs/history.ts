@@ -6,12 +6,13 @@ import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
 import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
+import type { SeenEnded } from './ended.ts'
 import { copied, event } from './records.ts'
 import type { SessionService } from './sessions.ts'
 import { unstick } from './steps/turns.ts'
 import { excerptAround, wordsOf } from './words.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; sessions: SessionService }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; sessions: SessionService; ended: SeenEnded }
 /** Exchanges that a fork takes along, the latest. */
 const copiedMax = 500
 /** Of one search: runs that are read for a page, matches that are told of one conversation. */
@@ -26,7 +27,7 @@ async function runOf(own: Store, sessionId: string, messageId: string): Promise<
   throw fault('NOT_FOUND', { what: 'message of this session (message_id)' })
 }
 
-export function createHistory({ store, eventlog, clock, sessions }: Deps) {
+export function createHistory({ store, eventlog, clock, sessions, ended }: Deps) {
   /** A closed run in another conversation: its words, without its work and its bill. */
   const copy = async (run: Run, sessionId: string, opens: boolean, withAnswer: boolean): Promise<string> => {
     const { idempotencyKey: _, owner: __, due: ___, reply: ____, cancelAsked: _____, ...kept } = run, answer = withAnswer && !run.answerCut ? (run.answer ?? '') : undefined
@@ -44,8 +45,8 @@ export function createHistory({ store, eventlog, clock, sessions }: Deps) {
     async branch(caller: Caller, sessionId: string, { message_id: messageId, title }: { message_id?: string; title?: string }) {
       const session = await sessions.find(caller, sessionId), own = store.tenant(caller)
       const at = messageId === undefined ? undefined : await runOf(own, sessionId, messageId)
-      const { items } = await own.find(Runs, { where: { sessionId, phase: 'closed', ...(at ? { id: { lte: at.run.id } } : {}) }, orderBy: ['id', 'desc'], limit: copiedMax })
-      const id = clock.id(), now = clock.now(), taken = items.reverse()
+      const { items: found } = await own.find(Runs, { where: { sessionId, phase: { in: ['placed', 'closed'] }, ...(at ? { id: { lte: at.run.id } } : {}) }, orderBy: ['id', 'desc'], limit: copiedMax })
+      const id = clock.id(), now = clock.now(), taken = (await Promise.all(found.map(ended))).filter(({ phase }) => phase === 'closed').reverse()
       let latest = id
       for (const [i, run] of taken.entries()) latest = await copy(run, id, i === 0, !at || run.id !== at.run.id || at.isAnswer)
       const fork: Session = { id, orgId: caller.orgId, userId: caller.userId, title: title ?? session.title, appName: session.appName, latest, queue: [], queued: 0, paused: false, rev: 0, createdAt: now, updatedAt: now }

@@ -10,7 +10,7 @@ import type { Audit } from './audit.ts'
 import { Runs, type Run } from './collections.ts'
 import type { RunsConfig } from './config.ts'
 import { contextOf } from './context.ts'
-import { conversationOf, type Conversation, type ReadUploads } from './conversation.ts'
+import type { Conversation, ReadConversation } from './conversation.ts'
 import type { KeepText } from './files.ts'
 import type { Journal } from './journal.ts'
 import { reportFailure } from './planning.ts'
@@ -33,7 +33,7 @@ export type LoopDeps = {
   readonly config: RunsConfig
   readonly toolbox: Toolbox
   readonly audit: Audit
-  readonly readUploads: ReadUploads
+  readonly readConversation: ReadConversation
   /** Keeps a long text of the run as an artifact. */
   readonly keepText: KeepText
   /** Everything applied so far, on storage and event log, is on disk. */
@@ -42,7 +42,7 @@ export type LoopDeps = {
 /** How a driver leaves a run: ended, waiting for its user, or with nothing to say because it must stop. */
 export type Left = { readonly ending: Ending } | { readonly waits: Asked } | undefined
 
-export function createLoop({ store, billing, models, clock, log, config, toolbox, audit, readUploads, keepText, durable }: LoopDeps) {
+export function createLoop({ store, billing, models, clock, log, config, toolbox, audit, readConversation, keepText, durable }: LoopDeps) {
   const bounds = { stepsMax: config.steps_max, roundsMax: config.rounds_max, planStepsMax: config.plan_steps_max, replansMax: config.replans_max }
 
   /** What was used up to here, accepted or not: what a run that ends early is charged for. */
@@ -92,7 +92,7 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
       switch (action.do) {
         case 'note': journal.write(...action.records); break
         case 'think':
-          conversation ??= await conversationOf(store.tenant(run), run, readUploads)
+          conversation ??= await readConversation(run)
           await thinkNext(run, journal, stopper, spans, conversation, action)
           break
         case 'call': {

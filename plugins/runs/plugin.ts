@@ -23,6 +23,8 @@ import { createDriver, type Driver, type DriverDeps } from './drive.ts'
 import { createFigures } from './figures.ts'
 import { createKeepText, createReadUploads, sessionOwner } from './files.ts'
 import { createHistory } from './history.ts'
+import { createConversation } from './conversation.ts'
+import { createEnded } from './ended.ts'
 import { createLoop } from './loop.ts'
 import { createPlaces } from './places.ts'
 import { recordsFormat } from './records.ts'
@@ -50,7 +52,7 @@ export default definePlugin({
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
     places: (deps: { config: RunsConfig; store: ScopedStorage; clock: Clock; log: Log; host: Introspection }) => (deps.host.role === 'api' ? createBacklog(deps) : createPlaces(deps.config)),
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
-    readUploads: createReadUploads, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, figures: createFigures,
+    ended: createEnded, readUploads: createReadUploads, readConversation: createConversation, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, figures: createFigures,
     admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, crowding: createCrowding, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
   },
   routes: {

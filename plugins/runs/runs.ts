@@ -1,5 +1,4 @@
 // Starts, follows and stops runs, for one caller at a time.
-import { terminalTypes } from '#contracts/events.ts'
 import type { RunStart, RunStarted } from '#contracts/runs.ts'
 import { fault, type Caller, type Json, type Peering, type WireEvent, type WireEvents } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
@@ -8,6 +7,7 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Reply, type Run, type Status } from './collections.ts'
 import type { Driver } from './drive.ts'
 import { shown } from './compact.ts'
+import { isTerminal } from './ended.ts'
 import type { Figures } from './figures.ts'
 import { readState } from './journal.ts'
 import { checkAnswer } from './questions.ts'
@@ -16,7 +16,6 @@ import type { Admit } from './steps/admit.ts'
 import { rest, unpause, withdraw } from './steps/turns.ts'
 
 type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering; figures: Figures }
-const isTerminal = ({ type, hidden }: LoggedEvent) => !hidden && (terminalTypes as readonly string[]).includes(type)
 
 /** What clients may see, ending with the terminal event. `first` was shown already. */
 async function* visible(first: readonly WireEvent[], after: number, batches: AsyncIterable<readonly LoggedEvent[]>, follow: () => ReturnType<Figures['follow']>): AsyncGenerator<readonly WireEvent[]> {

@@ -8,11 +8,12 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { shown } from './compact.ts'
 import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
 import type { ArtifactsApi, UploadsApi } from '../files/api.ts'
+import type { SeenEnded } from './ended.ts'
 import type { RunService } from './runs.ts'
 import { unstick } from './steps/turns.ts'
 
 type Paging = { limit?: number; cursor?: string }
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService; uploads: UploadsApi; artifacts: ArtifactsApi }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService; ended: SeenEnded; uploads: UploadsApi; artifacts: ArtifactsApi }
 /** In GET /sessions/{id}: the latest runs, and the last events of the newest. */
 const recentRuns = 20, recentEvents = 200
 
@@ -32,7 +33,7 @@ const messagesOf = (run: Run): Static<typeof Message>[] => [
 const paged = ({ limit = 50, cursor }: Paging) => ({ limit, ...(cursor === undefined ? {} : { after: cursor }) })
 const cursorOf = (next: string | undefined) => (next === undefined ? {} : { next_cursor: next })
 
-export function createSessions({ store, eventlog, clock, runs, uploads, artifacts }: Deps) {
+export function createSessions({ store, eventlog, clock, runs, ended, uploads, artifacts }: Deps) {
   const find = async (caller: Caller, id: string): Promise<Session> => {
     const session = await store.tenant(caller).get(Sessions, id)
     if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
@@ -56,7 +57,7 @@ export function createSessions({ store, eventlog, clock, runs, uploads, artifact
       const newest = items[0], stream = newest && streamOf(newest.id)
       const tail = stream ? await log.read(stream, { after: Math.max(0, (await log.bounds(stream)).last - recentEvents), limit: recentEvents }) : []
       const events = shown(tail, 0).map(({ seq, type, data }) => ({ run_id: newest!.id, seq, type, data }))
-      return { ...sessionReply(session), runs: items.map(runSummary), events }
+      return { ...sessionReply(session), runs: (await Promise.all(items.map(ended))).map(runSummary), events }
     },
     async rename(caller: Caller, id: string, title: string) {
       await find(caller, id)
@@ -88,7 +89,7 @@ export function createSessions({ store, eventlog, clock, runs, uploads, artifact
     async messages(caller: Caller, id: string, { limit = 50, cursor }: Paging) {
       await find(caller, id)
       const { items, next } = await store.tenant(caller).find(Runs, { where: { sessionId: id }, ...paged({ limit: Math.ceil(limit / 2), ...(cursor === undefined ? {} : { cursor }) }) })
-      return { items: items.flatMap(messagesOf), ...cursorOf(next) }
+      return { items: (await Promise.all(items.map(ended))).flatMap(messagesOf), ...cursorOf(next) }
     },
     async artifacts(caller: Caller, id: string, paging: Paging) {
       await find(caller, id)

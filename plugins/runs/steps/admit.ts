@@ -10,7 +10,7 @@ import type { Agent } from '../api.ts'
 import { Runs, Sessions, type Run, type Terms } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 import { contextOf } from '../context.ts'
-import { conversationOf, type ReadUploads } from '../conversation.ts'
+import type { ReadConversation } from '../conversation.ts'
 import type { Places } from '../places.ts'
 import { estimateTokens, holdFor } from '../price.ts'
 import { emptyState } from '../state.ts'
@@ -28,7 +28,7 @@ type Deps = {
   config: RunsConfig
   models: ModelProvider
   agents: (scope: { readonly orgId: string }) => readonly Agent[]
-  readUploads: ReadUploads
+  readConversation: ReadConversation
   places: Places
 }
 
@@ -49,7 +49,7 @@ const isTimeZone = (name: string) => {
   }
 }
 
-export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readUploads, places }: Deps) {
+export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readConversation, places }: Deps) {
   /** Everything that can be refused without writing. */
   const prepare = async (caller: Caller, request: RunStart, own: Store, trace: string | undefined): Promise<Run> => {
     requireKnown(request)
@@ -68,7 +68,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     const { supports, contextTokens, outputTokensMax } = model, { instruction, tools, onInterrupt = 'continue' } = agent
     const terms: Terms = { provider: model.provider, supports, contextTokens, outputTokensMax, instruction, onInterrupt, ...(tools ? { tools } : {}) }
     const draft = { id, orgId: caller.orgId, userId: caller.userId, sessionId: request.session_id ?? clock.id(), opensSession: !request.session_id, request, createdAt, terms, ...(trace === undefined ? {} : { trace }) }
-    const { messages, attachments } = contextOf(draft, await conversationOf(own, draft, readUploads), emptyState(), { purpose: request.plan ? 'plan' : 'answer', planStepsMax: config.plan_steps_max })
+    const { messages, attachments } = contextOf(draft, await readConversation(draft), emptyState(), { purpose: request.plan ? 'plan' : 'answer', planStepsMax: config.plan_steps_max })
     if (estimateTokens(messages) > contextTokens) throw fault('INVALID_FIELD', { field: 'message', why: `is longer than the model reads (about ${contextTokens} tokens)` })
     return {
       ...draft, phase: 'admitting', status: 'running', due: 0, epoch: 0, beat: 0, replies: 0, wakes: 0,

@@ -4,16 +4,13 @@ import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Store } from '#ports/storage.ts'
 import { Runs, type Run } from '../collections.ts'
+import { creditsOf, outcomeOf } from '../ended.ts'
 import type { Figures } from '../figures.ts'
 import type { Journal } from '../journal.ts'
-import { creditsFor } from '../price.ts'
 import { ending, event, type Ending } from '../records.ts'
-import { answerOf, heldBeyond, type Step } from '../state.ts'
+import type { Step } from '../state.ts'
 import { endParts } from './reserve.ts'
 import { leave } from './turns.ts'
-
-/** The stored answer; what is longer is cut here and whole in the stream. A document has a limit of its own. */
-const answerCharsMax = 300_000
 
 /** Takes the credits once. The ledger knows: whatever stands there under this run is the truth, whoever wrote it. */
 async function charge(billing: Ledger, run: Run, credits: number): Promise<number> {
@@ -35,8 +32,7 @@ export type Settling = { readonly own: Store; readonly billing: Ledger; readonly
 /** May be repeated from any point. The run is closed last: until then the sweep comes back to it, so that its session's next is not forgotten. */
 export async function settle({ own, billing, clock, journal, run, wake, compactAfterMs, figures }: Settling, proposed: Ending): Promise<void> {
   const { state } = journal
-  const decided = state.ending ?? proposed, { terminal, usage, charged } = decided
-  const credits = charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0
+  const decided = state.ending ?? proposed, { terminal, usage } = decided, credits = creditsOf(run, state, decided)
   if (!state.ending) {
     const { inputTokens, outputTokens } = usage
     journal.write(ending(decided), event('usage', { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens, credits, model: run.model, model_calls: state.steps.filter(wasMade).length }))
@@ -48,9 +44,9 @@ export async function settle({ own, billing, clock, journal, run, wake, compactA
     journal.write(terminal.type === 'done' ? event('done', { status: terminal.status, session_id: run.sessionId }) : event('error', { code: terminal.code, detail: terminal.detail }))
     await journal.settled()
   }
-  const status = terminal.type === 'error' ? 'failed' : terminal.status
-  const next = await leave(own, run, { pause: status === 'failed', now: clock.now() })
+  const next = await leave(own, run, { pause: terminal.type === 'error', now: clock.now() })
   if (next) await wake(next)
-  const closed = await own.update(Runs, run.id, { set: { phase: 'closed', status, endedAt: clock.now(), tidy: clock.now() + compactAfterMs, answer: answerOf(state).slice(0, answerCharsMax), credits: first + rest }, unset: ['owner', 'due', 'reply'] }, { if: { phase: 'placed', epoch: run.epoch } })
-  if (closed) figures.ended(status)
+  const outcome = outcomeOf(state, decided, first + rest, clock.now())
+  const closed = await own.update(Runs, run.id, { set: { ...outcome, tidy: outcome.endedAt + compactAfterMs }, unset: ['owner', 'due', 'reply'] }, { if: { phase: 'placed', epoch: run.epoch } })
+  if (closed) figures.ended(outcome.status)
 }

@@ -1,0 +1,31 @@
+// A run as its stream has it already: its end is written there first, and its document follows when the session has gone on. Whoever has read `done` must find the answer.
+import { terminalTypes } from '#contracts/events.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
+import { streamOf, type Run } from './collections.ts'
+import { readState } from './journal.ts'
+import { creditsFor } from './price.ts'
+import type { Ending, Terminal } from './records.ts'
+import { answerOf, heldBeyond, type State } from './state.ts'
+
+/** The stored answer; what is longer is cut here and whole in the stream. A document has a limit of its own. */
+const answerCharsMax = 300_000
+
+export const isTerminal = ({ type, hidden }: LoggedEvent) => !hidden && (terminalTypes as readonly string[]).includes(type)
+/** What was decided, where its end stands in the stream. */
+export const alreadyEnded = ({ terminal, ending }: State): Ending | undefined => terminal && (ending ?? { terminal, usage: { inputTokens: 0, outputTokens: 0 }, charged: false })
+export const statusOf = (terminal: Terminal) => (terminal.type === 'error' ? 'failed' : terminal.status)
+/** What the run may be charged at its end. */
+export const creditsOf = (run: Run, state: State, { usage, charged }: Ending): number => (charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0)
+/** What its document says of it then. */
+export const outcomeOf = (state: State, { terminal }: Ending, credits: number, now: number) => ({ phase: 'closed', status: statusOf(terminal), endedAt: now, answer: answerOf(state).slice(0, answerCharsMax), credits } as const)
+
+export type SeenEnded = (run: Run) => Promise<Run>
+export const createEnded = ({ eventlog, clock }: { eventlog: ScopedEventlog; clock: Clock }): SeenEnded => async run => {
+  if (run.phase !== 'placed' || run.status !== 'running') return run
+  const log = eventlog.tenant(run), stream = streamOf(run.id), { last } = await log.bounds(stream)
+  const [newest] = last === 0 ? [] : await log.read(stream, { after: last - 1, limit: 1 })
+  if (!newest || !isTerminal(newest)) return run
+  const state = await readState(log, stream), ending = alreadyEnded(state)
+  return ending ? { ...run, ...outcomeOf(state, ending, creditsOf(run, state, ending), clock.now()) } : run
+}
