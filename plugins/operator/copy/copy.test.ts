@@ -173,6 +173,26 @@ test('a passage that the target cannot take is told with its collection', async 
   await copying(from, { ...to, search }).then(() => assert.unreachable(), (error: Error) => assert.ok(error.message.includes(`the target refuses a passage of ${orgId}/a/b: ${full.message}`), error.message))
 })
 
+test('the search index moves where its place differs, and else is told among what stays', async () => {
+  const run = async (more: object) => {
+    const sides = [await filled(), empty()], opened: string[][] = []
+    const command = copyCommand({
+      settings: { QUEUE_URL: 'storage:', DATA_DIR: '/' }, placeOf: (port, chosen) => (port === 'storage' ? chosen.STORAGE_URL : (port === 'search' && chosen.SEARCH_URL) || 'memory:'),
+      async bind(_, only) {
+        if (only[0] === 'clock') return { engine: <T>() => clock as T, close: async () => undefined }
+        const side = sides[opened.push([...only]) - 1]!
+        return { engine: <T>(name: string) => side[name as keyof Whole] as T, close: async () => undefined }
+      },
+      tell: () => undefined,
+    })
+    const { compared, stays, to } = await command.run({ from: 'one:', to: 'two:', ...more })
+    return { opened, passages: compared.find(({ what }) => what === 'passages')?.target, stays: stays.includes('search memory:'), to }
+  }
+  assert.equal(await run({}), { opened: [['storage'], ['storage']], passages: undefined, stays: true, to: 'storage two:' })
+  for (const more of [{ search_to: 'found://user:hidden-word@there/x' }, { search_from: 'memory:', search_to: 'found://there/x' }]) assert.equal(await run(more), { opened: [['storage', 'search'], ['storage', 'search']], passages: 231, stays: false, to: 'storage two:, search found://there/x' })
+  assert.is((await run({ search_from: 'found:', search_to: 'found:' })).passages, undefined)
+})
+
 test('a document that the target cannot take is told with its collection', async () => {
   const from = await filled(), to = empty(), storage: StorageEngine = { ...to.storage, insertMany: async () => ({ inserted: 0, error: new Error('no room') }) }
   await copying(from, { ...to, storage }).then(() => assert.unreachable(), (error: Error) => assert.is(error.message, 'The copy is not available: the target refuses a document of notes: no room.'))
