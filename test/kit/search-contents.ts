@@ -47,7 +47,11 @@ export function contentsOf(on: On): void {
     assert.deepEqual(await engine.contents(ORG, 'bare', { limit: 10 }), { spec: { languages: ['en'], dimensions: 0, fields: {} }, passages: [] })
   })
   on('what was read out and is indexed again is read out the same, number by number', async (passages, engine) => {
-    const next = numbers(23), list = Array.from({ length: 400 }, (_, at): Passage => ({ id: `p${at}`, text: `word${at}`, vector: [next() * 2 - 1, next() * 1e-3, next() * 2 - 1] }))
+    const next = numbers(23), list = Array.from({ length: 400 }, (_, at): Passage => {
+      const vector = [next() * 2 - 1, next() * 1e-3, next() * 2 - 1], length = Math.hypot(...vector)
+      // Every other one is nearly of length 1 when it is given.
+      return { id: `p${at}`, text: `word${at}`, vector: at % 2 ? vector : vector.map(number => (number / length) * (1 + 2 ** -23)) }
+    })
     await passages.define('c', mixed)
     await index(passages, 'c', list)
     const first = await allOf(engine, 'c', 100), { spec } = first

@@ -48,7 +48,7 @@ function checkedId(id: unknown, field: string): string {
   return id
 }
 
-/** What has length 1 in single precision, where each number may be off by half of 2^-23 of itself, is left as it is: it comes from an index. */
+/** In single precision each number may be off by 2^-24 of itself, and so may a length of 1. */
 const unitOff = 2 ** -23
 /** With length 1: then a product is the cosine. */
 export function unit(vector: readonly number[], dimensions: number, field: string): number[] {
@@ -59,7 +59,9 @@ export function unit(vector: readonly number[], dimensions: number, field: strin
   const most = vector.reduce((max, number) => Math.max(max, Math.abs(number)), 0)
   if (most === 0) throw refuse(field, 'must not be 0 in all dimensions')
   const scaled = vector.map(number => number / most), length = Math.sqrt(scaled.reduce((sum, number) => sum + number * number, 0))
-  return Math.abs(most * length - 1) <= unitOff ? [...vector] : scaled.map(number => number / length)
+  // It comes from an index, and is the same there: made 1 again each time, a length would never stand still.
+  if (Math.abs(most * length - 1) <= unitOff && vector.every(number => Math.fround(number) === number)) return [...vector]
+  return scaled.map(number => number / length)
 }
 /** As an index holds it. */
 export const single = (vector: readonly number[]): number[] => vector.map(Math.fround)
