@@ -8,14 +8,18 @@ import { openSearch } from '#adapters/search/opensearch.ts'
 import type { Passage } from '#ports/search.ts'
 import { sameRuns, sawItWhole, verifiesClean } from '../durability/checks.ts'
 import { pause, textOf, type Client, type Follower, type Seen } from '../durability/client.ts'
-import { endRounds, open, standstill } from '../durability/round.ts'
+import { endRounds, open, standstill, type Env } from '../durability/round.ts'
 import { opening } from '../kit/opening.ts'
+import type { Process } from '../kit/process.ts'
 import type { Server } from '../servers/server.ts'
+import { endClusters, startCluster } from './cluster.ts'
 import { remembered } from './plugins/memory/plugin.ts'
 import { controlOn, harmlessServer } from './search-server.ts'
+import { openStore } from './store.ts'
 
-const size = Number(process.env['RUNS'] ?? 40), credits = 10_000, downMs = 2000, standstillMs = 60_000
+const size = Number(process.env['RUNS'] ?? 40), downMs = 2000, standstillMs = 60_000
 const title = `${size} runs: kill -9 of the search server`
+const settings = (url: string): Env => ({ SEARCH_URL: url, PLUGINS_DIR: join(import.meta.dirname, 'plugins'), MODELS_URL: 'scripted:?tokens=10&interval_ms=200', RUNS_LEASE_MS: '3000', RUNS_SWEEP_MS: '1000' })
 const words = Array.from({ length: 10 }, (_, n) => `token${String(n).padStart(2, '0')} `).join(''), told = 'One moment, please, I look. '
 
 /** Each remembers, recalls, and does so again; every other one waits where the index is away. */
@@ -70,9 +74,11 @@ async function heldBy(url: string, orgId: string): Promise<readonly Passage[]> {
   return held
 }
 
-async function play(server: Server): Promise<void> {
-  const url = `${server.url}killed`, control = await controlOn(server.port)
-  const { env, server: product, client, orgId } = await open({ SEARCH_URL: url, PLUGINS_DIR: join(import.meta.dirname, 'plugins'), MODELS_URL: 'scripted:?tokens=10&interval_ms=200', RUNS_LEASE_MS: '3000', RUNS_SWEEP_MS: '1000' })
+type Product = { readonly client: Client; readonly orgId: string; /** Of a living process, for commands. */ readonly env: Env; /** Credits that the account began with. */ readonly credits: number; readonly processes: readonly Process[] }
+
+async function play(server: Server, begin: (settings: Env) => Promise<Product>): Promise<void> {
+  const url = `${server.url}killed-${crypto.randomUUID()}`, control = await controlOn(server.port)
+  const { env, client, orgId, credits, processes } = await begin(settings(url))
   const followers: Follower[] = [], reading: Promise<void>[] = []
   let started = 0, answers = 0, isOver = false
   const start = async (count: number) => Promise.all(Array.from({ length: count }, async () => {
@@ -107,22 +113,32 @@ async function play(server: Server): Promise<void> {
     assert.equal(await client.balance(), { balance: credits - size, held: 0, available: credits - size }, 'each was charged once, and nothing is held')
     await sameRuns(client, followers, requestOf)
     await verifiesClean(env, size)
-    assert.is(product.child.exitCode, null, 'the product lives')
+    for (const { child } of processes) assert.is(child.exitCode, null, 'the product lives')
   } catch (error) {
     isOver = true
     // What the server itself lost is told first: it is no fault of the product.
     const { lost: gone, acknowledged } = lost ?? (await control())
-    throw new Error(`${(error as Error).message}\nThe client beside it lost ${gone.length} of ${acknowledged} acknowledged writes.\n${product.errors().slice(-2000)}`, { cause: error })
+    throw new Error(`${(error as Error).message}\nThe client beside it lost ${gone.length} of ${acknowledged} acknowledged writes.\n${processes.map(({ errors }) => errors().slice(-2000)).join('\n')}`, { cause: error })
   }
 }
 
-const server = await harmlessServer()
+const server = await harmlessServer(), store = await openStore()
 if ('why' in server) test.skip(`${title} (${server.why})`, () => undefined)
 else {
-  test(title, () => play(server))
-  test.after(async () => {
-    await endRounds()
-    await server.stop()
-  })
+  test(title, () => play(server, async env => {
+    const { server: product, ...opened } = await open(env)
+    return { ...opened, credits: 10_000, processes: [product] }
+  }))
+  if ('why' in store) test.skip(`${title}, between processes (${store.why})`, () => undefined)
+  else test(`${title}, between a process that answers and one that drives`, () => play(server, async env => {
+    const { members, ...cluster } = await startCluster(store.database.url.href, ['api', 'worker'], env)
+    return { ...cluster, processes: members.map(({ process }) => process()) }
+  }))
 }
+test.after(async () => {
+  await endRounds()
+  await endClusters()
+  if (!('why' in store)) await store.close()
+  if (!('why' in server)) await server.stop()
+})
 test.run()

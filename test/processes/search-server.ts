@@ -21,19 +21,20 @@ export async function controlOn(port: number) {
     if (!response.ok) throw new Error(`${response.status}`)
     return (await response.json()) as T
   }
-  await call('PUT', 'control', { settings: { index: { number_of_replicas: 0, 'translog.durability': 'request' } } }, 30_000)
+  const name = `control-${crypto.randomUUID()}`
+  await call('PUT', name, { settings: { index: { number_of_replicas: 0, 'translog.durability': 'request' } } }, 30_000)
   const acknowledged: string[] = []
   let stopped = false
   const writing = (async () => {
     for (let n = 0; !stopped; n++) {
-      await call('PUT', `control/_doc/${n}`, { n }).then(() => acknowledged.push(String(n)), () => undefined)
+      await call('PUT', `${name}/_doc/${n}`, { n }).then(() => acknowledged.push(String(n)), () => undefined)
       await pause(controlMs)
     }
   })()
   return async (): Promise<{ readonly acknowledged: number; readonly lost: readonly string[] }> => {
     stopped = true
     await writing
-    const { docs } = await call<{ docs: { _id: string; found: boolean }[] }>('POST', 'control/_mget', { ids: acknowledged }, 30_000)
+    const { docs } = await call<{ docs: { _id: string; found: boolean }[] }>('POST', `${name}/_mget`, { ids: acknowledged }, 30_000)
     return { acknowledged: acknowledged.length, lost: docs.filter(({ found }) => !found).map(({ _id }) => _id) }
   }
 }
