@@ -38,6 +38,7 @@ if (openSearchUrl !== undefined) test('opensearch: a change whose process died i
     await index(engine.within(ORG), 'c', [{ id: 'a', text: 'running' }])
     const [first] = Object.keys(await raw('GET', `${prefix}.*`)), next = first!.replace('-000001', '-000002')
     await raw('PUT', next, { mappings: { _meta: { org: ORG, collection: 'c', beat: 'the last' } }, aliases: { [`${next}-filling`]: {} } })
+    assert.equal(await engine.addresses({ limit: 10 }), [`${ORG}/c`], 'what is being filled is no collection yet')
     await raw('PUT', `${first}/_block/write`)
     const waiting = patient.within(ORG).index('c', [{ id: 'b', text: 'runs' }])
     await engine.within(ORG).define('c', { languages: ['en'] })
