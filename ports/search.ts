@@ -66,9 +66,15 @@ export type Passages = {
   /** How many there are. */
   count(collection: string, where?: Where): Promise<number>
 }
+/** `spec`: with every default; defined elsewhere by it, a collection is the same. `passages`: each as it was given, its `language` only where its owner named it; a vector has length 1 and is in single precision, and indexed again it stays as it is. */
+export type Contents = { readonly spec: Required<CollectionSpec>; readonly passages: readonly Passage[] }
 export type SearchEngine = Lifecycle & {
   /** One organisation's collections: another's name means another collection here. */
   within(orgId: string): Passages
+  /** Every collection as `<organisation>/<collection>`, in the order of these texts' bytes: those behind `after`, at most `limit`. */
+  addresses(options: { readonly after?: string; readonly limit: number }): Promise<string[]>
+  /** What a collection holds, for whoever moves it: passages in the order of their ids' bytes, those behind the id `after`, 1 to 1000 of them. NOT_FOUND where it was not defined. */
+  contents(orgId: string, collection: string, options: { readonly after?: string; readonly limit: number }): Promise<Contents>
   /** A consistent copy as that file, while it runs; absent where the operator's own tools do it. Nothing is written where nothing was ever kept. */
   backup?(path: string): Promise<void>
 }

@@ -1,4 +1,8 @@
 // The kit against the server that OPENSEARCH_URL names. Each check has a prefix of its own.
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
@@ -34,6 +38,7 @@ if (openSearchUrl !== undefined) test('opensearch: a change whose process died i
     await index(engine.within(ORG), 'c', [{ id: 'a', text: 'running' }])
     const [first] = Object.keys(await raw('GET', `${prefix}.*`)), next = first!.replace('-000001', '-000002')
     await raw('PUT', next, { mappings: { _meta: { org: ORG, collection: 'c', beat: 'the last' } }, aliases: { [`${next}-filling`]: {} } })
+    assert.equal(await engine.addresses({ limit: 10 }), [`${ORG}/c`], 'what is being filled is no collection yet')
     await raw('PUT', `${first}/_block/write`)
     const waiting = patient.within(ORG).index('c', [{ id: 'b', text: 'runs' }])
     await engine.within(ORG).define('c', { languages: ['en'] })
@@ -48,6 +53,34 @@ if (openSearchUrl !== undefined) test('opensearch: a change whose process died i
   } finally {
     await engine.close()
     await patient.close()
+  }
+})
+
+if (openSearchUrl !== undefined) test('opensearch: a change whose last answer was lost has happened, and takes nothing away', async () => {
+  const { url } = freshPrefix(), lost: string[] = []
+  // The call is carried out; then the connection breaks, the first time.
+  const between = createServer((request, response) => void (async () => {
+    const { method, url: path, headers } = request, body = await buffer(request), answer = await fetch(`http://${url.host}${path}`, { method: method!, headers: { 'content-type': headers['content-type'] ?? 'application/json' }, ...(body.length > 0 ? { body } : {}) })
+    const text = await answer.text()
+    if (path === '/_aliases' && lost.push(text) === 1) return request.socket.destroy()
+    response.writeHead(answer.status, { 'content-type': 'application/json' }).end(text)
+  })()).listen(0, '127.0.0.1')
+  await once(between, 'listening')
+  const through = new URL(url.href)
+  through.port = String((between.address() as AddressInfo).port)
+  const engine = await openSearch(opening(through.href, { clock: systemClock(), secret })), passages = engine.within(ORG)
+  try {
+    await passages.define('c', plain)
+    await index(passages, 'c', [{ id: 'a', text: 'running' }])
+    await passages.define('c', { languages: ['en'] })
+    assert.ok(lost.length > 1 && lost[0]!.includes('"acknowledged":true'), lost.join())
+    assert.equal((await passages.query('c', { text: 'runs' })).hits.map(({ id }) => id), ['a'])
+    await index(passages, 'c', [{ id: 'b', text: 'ran, running' }])
+    await passages.drop('c')
+  } finally {
+    await engine.close()
+    between.closeAllConnections()
+    between.close()
   }
 })
 

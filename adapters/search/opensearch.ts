@@ -5,6 +5,7 @@ import { checkedOrganisation } from '../_shared/blob-names.ts'
 import { gate } from '../_shared/gate.ts'
 import { createBulk } from '../_shared/opensearch/bulk.ts'
 import { connect, urlOptions, WHAT } from '../_shared/opensearch/connection.ts'
+import { createContents } from '../_shared/opensearch/contents.ts'
 import { createGenerations } from '../_shared/opensearch/generations.ts'
 import { createIndices } from '../_shared/opensearch/indices.ts'
 import { passagesOf } from '../_shared/opensearch/passages.ts'
@@ -20,6 +21,7 @@ export async function openSearch({ url, clock, secret }: Pick<Opening, 'url' | '
     const indices = createIndices(connection, clock), bulk = createBulk(connection)
     const generations = createGenerations({ connection, indices, bulk, clock, sizes: { shards, replicas: asked >= 0 ? asked : nodes > 1 ? 1 : 0 } })
     return {
+      ...createContents(connection, indices, check),
       within(orgId) {
         check()
         return passagesOf(checkedOrganisation(orgId), { connection, indices, bulk, generations, clock, check })

@@ -22,6 +22,7 @@ test('sqlite: until somebody searches there is no file and no thread, and asking
   const at = folder(), path = join(at, 'search.db'), engine = sqliteSearch({ path })
   await engine.ping()
   await engine.backup!(join(at, 'copy.db'))
+  assert.equal(await engine.addresses({ limit: 1 }), [])
   assert.equal([existsSync(path), existsSync(`${path}.lock`), existsSync(join(at, 'copy.db'))], [false, false, false])
   await engine.within(ORG).collections()
   assert.is(statSync(path).mode & 0o777, 0o600)

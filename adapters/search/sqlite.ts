@@ -56,17 +56,22 @@ export function sqliteSearch({ path, bytesMax = 0 }: { readonly path: string; re
     await running.writer.close()
     running.free()
   }
+  const isAbsent = () => threads === undefined && !existsSync(path), engine = searchEngine({
+    check,
+    write: async (call, options) => (await started()).writer.call(call, options),
+    read: async (call, options) => (await started()).reader.call(call, options),
+    // Asking whether it serves must not start what nobody has needed yet.
+    ping: async () => void (await (await threads)?.reader.call(['collections', ''])),
+    close: () => (shut() ? (closing = end()) : closing!),
+  })
   return {
-    ...searchEngine({
-      check,
-      write: async (call, options) => (await started()).writer.call(call, options),
-      read: async (call, options) => (await started()).reader.call(call, options),
-      // Asking whether it serves must not start what nobody has needed yet.
-      ping: async () => void (await (await threads)?.reader.call(['collections', ''])),
-      close: () => (shut() ? (closing = end()) : closing!),
-    }),
+    ...engine,
+    async addresses(page) {
+      check()
+      return isAbsent() ? [] : engine.addresses(page)
+    },
     async backup(to) {
-      if (threads === undefined && !existsSync(path)) return
+      if (isAbsent()) return
       await (await started()).reader.call(['backup', to])
     },
   }

@@ -49,7 +49,7 @@ export async function open(settings: Env) {
 
 const seenBy = (followers: readonly Follower[]) => followers.reduce((sum, { frames }) => sum + frames.size, 0)
 /** Rejects when nothing comes any more. Keeps no process alive. */
-async function standstill(followers: readonly Follower[], ms: number): Promise<never> {
+export async function standstill(followers: readonly Follower[], ms: number): Promise<never> {
   for (let before = -1; before !== seenBy(followers);) {
     before = seenBy(followers)
     await setTimeout(ms, undefined, { ref: false })

@@ -11,7 +11,7 @@ type Env = Readonly<Record<string, string>>
 type Json = Record<string, unknown>
 export type Made = { readonly apiKey: string; readonly token: string; readonly runs: readonly string[]; readonly sessions: readonly string[]; readonly uploads: readonly string[]; readonly artifacts: readonly string[]; readonly keyed: string; readonly trimmed: string }
 type Compared = { readonly what: string; readonly name: string; readonly source: number; readonly target: number; readonly same: boolean; readonly source_sha256: string; readonly target_sha256: string }
-export type CopyAnswer = { readonly ok: boolean; readonly why?: string; readonly resumed: boolean; readonly compared: readonly Compared[]; readonly stays: readonly string[]; readonly error?: string }
+export type CopyAnswer = { readonly ok: boolean; readonly why?: string; readonly resumed: boolean; readonly from: string; readonly compared: readonly Compared[]; readonly stays: readonly string[]; readonly error?: string }
 
 const model = 'scripted:?tokens=40&interval_ms=0', home = resolve(import.meta.dirname, '../..')
 const keyed = 'a key of before'

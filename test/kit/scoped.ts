@@ -85,6 +85,18 @@ export function scopedEventlog(engine: EventlogEngine): EventlogEngine {
   }
 }
 
+/** Pages of what others than this organisation have. */
+const without = ({ addresses }: Pick<BlobsEngine, 'addresses'>, orgId: string): BlobsEngine['addresses'] => async ({ after, limit }) => {
+  const found: string[] = []
+  for (let from = after; found.length < limit; ) {
+    const page = await addresses({ ...(from === undefined ? {} : { after: from }), limit })
+    found.push(...page.filter(address => !address.startsWith(orgId)))
+    from = page.at(-1)
+    if (page.length < limit) break
+  }
+  return found.slice(0, limit)
+}
+
 /** What is put is put in another organisation too: its bytes must keep nothing alive and be nobody else's. A name that is no organisation's never reaches the engine. */
 export function scopedBlobs(engine: BlobsEngine): BlobsEngine {
   const { tenant } = scopeBlobs(engine)
@@ -102,16 +114,7 @@ export function scopedBlobs(engine: BlobsEngine): BlobsEngine {
       assert.throws(() => tenant({ orgId }), /without an organisation/)
       return engine.within(orgId)
     },
-    addresses: async ({ after, limit }) => {
-      const found: string[] = []
-      for (let from = after; found.length < limit; ) {
-        const page = await engine.addresses({ ...(from === undefined ? {} : { after: from }), limit })
-        found.push(...page.filter(address => !address.startsWith(theirs)))
-        from = page.at(-1)
-        if (page.length < limit) break
-      }
-      return found.slice(0, limit)
-    },
+    addresses: without(engine, theirs),
     ping: () => engine.ping(), close: () => engine.close(),
   }
 }
@@ -139,6 +142,8 @@ export function scopedSearch(engine: SearchEngine): SearchEngine {
         },
       }
     },
+    addresses: without(engine, shadow),
+    contents: (...asked) => engine.contents(...asked),
     ping: () => engine.ping(), close: () => engine.close(),
   }
 }

@@ -4,6 +4,7 @@ import { searchLimits as limits, type Passage, type SearchEngine, type SearchQue
 import { asking, refuses, rejectsWith, type Lacking, type Test } from './runner.ts'
 import { changes } from './search-changes.ts'
 import { answerFrom, idsOf, index, mixed, ORG, OTHER, plain, type On, type SearchNeed, type SearchPlace } from './search-common.ts'
+import { contentsOf } from './search-contents.ts'
 import { ranking } from './search-ranking.ts'
 
 type Kit = Lacking<SearchNeed> & { place: () => Promise<SearchPlace>; survives: boolean }
@@ -34,6 +35,7 @@ export function searchKit(test: Test, name: string, { place, survives, ...lackin
   refusals(on)
   ranking(on)
   changes(on)
+  contentsOf(on)
   states(test, name, { place, survives })
 }
 
@@ -201,12 +203,12 @@ function refusals(on: On): void {
     for (const name of ['', 'x'.repeat(limits.collectionNameMax + 1), 5 as never, '\ud800']) await refuses('INVALID_FIELD', () => passages.define(name, plain))
     assert.deepEqual(await passages.collections(), [])
   })
-  on('a collection that was not defined, or was dropped, is not found; dropping it again is false', async passages => {
+  on('a collection that was not defined, or was dropped, is not found; dropping it again is false', async (passages, engine) => {
     await passages.define('c', plain)
     await index(passages, 'c', [{ id: 'a', text: 'x' }])
     assert.equal(await passages.drop('c'), true)
     assert.equal(await passages.drop('c'), false)
-    for (const call of [() => passages.index('c', [{ id: 'a', text: 'x' }]), () => passages.remove('c', { ids: ['a'] }), () => passages.query('c', { text: 'x' }), () => passages.count('c')]) await refuses('NOT_FOUND', call)
+    for (const call of [() => passages.index('c', [{ id: 'a', text: 'x' }]), () => passages.remove('c', { ids: ['a'] }), () => passages.query('c', { text: 'x' }), () => passages.count('c'), () => engine.contents(ORG, 'c', { limit: 1 })]) await refuses('NOT_FOUND', call)
     await passages.define('c', plain)
     assert.equal(await passages.count('c'), 0)
   })
@@ -234,7 +236,7 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     await engine.ping()
     await engine.close()
     await engine.close()
-    for (const call of [() => passages.define('c', mixed), () => passages.drop('c'), () => passages.collections(), () => passages.index('c', [{ id: 'a', text: 'x' }]), () => passages.remove('c', { ids: ['a'] }), () => passages.query('c', { text: 'x' }), () => passages.count('c'), () => engine.ping(), () => engine.within(ORG)]) await refuses('UNAVAILABLE', call)
+    for (const call of [() => passages.define('c', mixed), () => passages.drop('c'), () => passages.collections(), () => passages.index('c', [{ id: 'a', text: 'x' }]), () => passages.remove('c', { ids: ['a'] }), () => passages.query('c', { text: 'x' }), () => passages.count('c'), () => engine.addresses({ limit: 1 }), () => engine.contents(ORG, 'c', { limit: 1 }), () => engine.ping(), () => engine.within(ORG)]) await refuses('UNAVAILABLE', call)
     const again = await at.open(), there = again.within(ORG)
     if (survives) {
       assert.deepEqual(await idsOf(there, 'c', { text: 'kept', vector: [1, 0, 0], where: { page: 1 } }), ['a'])

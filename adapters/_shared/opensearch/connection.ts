@@ -5,6 +5,7 @@ import { fault, type Fault } from '#contracts/faults.ts'
 import type { Opening } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../options.ts'
+import { notFound } from '../search/checks.ts'
 
 export const WHAT = 'The search service'
 const timeoutMs = 30_000
@@ -39,6 +40,11 @@ export function told({ status, type, reason }: Refusal): Fault {
   if (type === 'cluster_block_exception' && reason.includes('flood-stage')) return fault('STORAGE_FULL', {}, { retryAfterMs: 1000 })
   if (status === 401 || (status === 403 && type !== 'cluster_block_exception')) return unavailable('it refuses the user, or what the user may do')
   return unavailable(`it refused a call (${status} ${type})`)
+}
+/** What a call meets whose index is taken away while it is made. */
+const goneTypes = ['index_not_found_exception', 'no_shard_available_action_exception', 'shard_not_found_exception', 'index_closed_exception']
+export const orGone = (refusal: Refusal): never => {
+  throw goneTypes.includes(refusal.type) ? notFound() : told(refusal)
 }
 export const refusalOf = (status: number, error: unknown): Refusal => {
   const { type = 'unknown', reason = '' } = (typeof error === 'object' && error !== null ? error : {}) as { type?: string; reason?: string }

@@ -28,6 +28,8 @@ type Row = { readonly id: string; readonly stamp: string }
 type Kept = { readonly _source: Omit<Stored, 'terms'> }
 type Parts = { readonly connection: Connection; readonly indices: Indices; readonly bulk: ReturnType<typeof createBulk>; readonly clock: Clock; readonly sizes: { readonly shards: number; readonly replicas: number } }
 
+/** What is not there to be taken away. */
+const goneTypes = ['aliases_not_found_exception', 'index_not_found_exception']
 const exists = ({ type }: Refusal) => type === 'resource_already_exists_exception' || type === 'invalid_alias_name_exception'
 
 export function createGenerations({ connection: { call }, indices, bulk, clock, sizes }: Parts) {
@@ -40,8 +42,21 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
     return undefined
   })
   const refresh = (index: string) => call('POST', `/${index}/_refresh`)
-  const allow = (index: string) => call('PUT', `/${index}/_settings`, { body: { 'index.blocks.write': null } })
+  const allow = (index: string) => call<unknown>('PUT', `/${index}/_settings`, { body: { 'index.blocks.write': null } }, refusal => {
+    if (refusal.type !== 'index_not_found_exception') throw told(refusal)
+  })
   const forbid = (index: string) => call('PUT', `/${index}/_block/write`)
+
+  /** Whoever lets a generation take its place and whoever gives it up takes its filling alias away, which only one can: an answer that was lost, or a filler that was slow, leaves no doubt. True where it had taken its place. */
+  const giveUp = async (target: string, old: Known): Promise<boolean> => {
+    await call('POST', '/_aliases', { body: { actions: [{ remove: { index: target, alias: fillingOf(target), must_exist: true } }] } }, refusal => {
+      if (!goneTypes.includes(refusal.type)) throw told(refusal)
+    })
+    if (old.alias in ((await indices.describe(target))[target]?.aliases ?? {})) return true
+    await remove(target)
+    await allow(old.index)
+    return false
+  }
 
   async function* rowsOf(index: string): AsyncGenerator<Row> {
     for (let after: unknown[] | undefined; ;) {
@@ -107,7 +122,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
     for (let round = 0; round < roundsMax && (await bring()) > differenceMax; round++) await beat()
     await forbid(old.index)
     await bring()
-    await call('POST', '/_aliases', { body: { actions: [{ remove: { index: target, alias: fillingOf(target) } }, { add: { index: target, alias: old.alias } }, { remove_index: { index: old.index } }] } })
+    await call('POST', '/_aliases', { body: { actions: [{ remove: { index: target, alias: fillingOf(target), must_exist: true } }, { add: { index: target, alias: old.alias } }, { remove_index: { index: old.index } }] } })
   }
   /** Somebody else fills the next generation: waits for it, and takes it away when nobody works on it any more. */
   const watch = async (old: Known, target: string): Promise<void> => {
@@ -117,11 +132,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
       if (!found || old.alias in found.aliases) return
       const { beat = '' } = found.mappings._meta ?? {}
       if (beat !== last) [last, since] = [beat, clock.monotonic()]
-      if (clock.monotonic() - since > goneMs) {
-        await remove(target)
-        await allow(old.index)
-        return
-      }
+      if (clock.monotonic() - since > goneMs) return void (await giveUp(target, old))
       await clock.sleep(pollMs)
     }
   }
@@ -144,9 +155,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
           try {
             await exchange(old, target, meta)
           } catch (error) {
-            await remove(target)
-            await allow(old.index)
-            throw isFault(error) ? error : unavailable('the collection could not be changed', error)
+            if (!(await giveUp(target, old))) throw isFault(error) ? error : unavailable('the collection could not be changed', error)
           } finally {
             indices.forget(org, collection)
           }

@@ -5,7 +5,7 @@ import type { Clock } from '#ports/clock.ts'
 import { analysisVersion, createAnalysers, type Analyser } from '../analysis/analyser.ts'
 import { createLru } from '../lru.ts'
 import { notFound, type Spec } from '../search/checks.ts'
-import { told, unavailable, type Connection } from './connection.ts'
+import { told, unavailable, type Asked, type Connection } from './connection.ts'
 
 /** Which collection it is, and what its terms were made with. `beat` changes while somebody fills it. */
 export type Meta = { readonly org: string; readonly collection: string; readonly spec: Spec; readonly analysis: number; readonly beat?: string }
@@ -48,10 +48,13 @@ export function createIndices(connection: Connection, clock: Clock) {
   const { prefix, call } = connection
   const analysers = createAnalysers(), seen = createLru<string, { readonly known: Known; readonly at: number }>(knownMax)
 
-  const describe = (name: string) => call<Described>('GET', `/${name}`, {}, refusal => {
+  const describe = (name: string, query: Asked['query'] = {}) => call<Described>('GET', `/${name}`, { query }, refusal => {
     if (refusal.type === 'index_not_found_exception') return {}
     throw told(refusal)
   })
+  /** Which collections answer by these names. */
+  const named = async (names: string): Promise<Meta[]> => Object.values(await describe(names, { filter_path: '*.aliases,*.mappings._meta' }))
+    .flatMap(({ mappings: { _meta: meta } = {}, aliases = {} }) => (meta && aliasOf(prefix, meta.org, meta.collection) in aliases ? [meta] : []))
   const look = async (org: string, collection: string): Promise<Known | undefined> => {
     const alias = aliasOf(prefix, org, collection), [found] = Object.entries(await describe(alias))
     seen.delete(alias)
@@ -83,9 +86,7 @@ export function createIndices(connection: Connection, clock: Clock) {
         seen.delete(known.alias)
       }
     },
-    async collections(org: string): Promise<string[]> {
-      const all = Object.entries(await describe(`${prefix}.${hash(org)}.*`))
-      return all.flatMap(([, { mappings: { _meta: meta }, aliases }]) => (meta?.org === org && aliasOf(prefix, org, meta.collection) in aliases ? [meta.collection] : []))
-    },
+    collections: async (org: string): Promise<string[]> => (await named(`${prefix}.${hash(org)}.*`)).flatMap(meta => (meta.org === org ? [meta.collection] : [])),
+    addresses: async (): Promise<string[]> => (await named(`${prefix}.*`)).map(({ org, collection }) => `${org}/${collection}`),
   }
 }

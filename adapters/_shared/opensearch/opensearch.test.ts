@@ -25,7 +25,7 @@ async function serverOf(answer: (call: Call, request: IncomingMessage) => Answer
   const healthy = ({ path, body }: Call): Answer => {
     if (path.endsWith('_bulk')) return [200, { items: body.trim().split('\n').filter((_, at) => at % 2 === 0).map(line => ({ index: { _index: 'i-000001', _id: (JSON.parse(line) as { index: { _id: string } }).index._id, status: 201, result: 'created' } })) }]
     if (path === '/_cluster/health') return [200, { number_of_data_nodes: 1 }]
-    if (path.endsWith('_count')) return [200, { count: 1 }]
+    if (path.endsWith('_search')) return [200, { hits: { total: { value: 1 } } }]
     return [200, path.endsWith('_refresh') ? {} : { 'i-000001': { aliases: {}, mappings: { _meta: meta }, settings: { index: {} } } }]
   }
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
@@ -93,7 +93,7 @@ test('a service that hangs up is asked a few times, then left alone for a while,
 
 test('a service that is on its way up is tried again; one that refuses the user is not', async () => {
   let tries = 0
-  await using server = await serverOf(({ path }) => (path.endsWith('_count') && ++tries < 3 ? [503, { error: { type: 'cluster_manager_not_discovered_exception', reason: '' } }] : undefined))
+  await using server = await serverOf(({ path }) => (path.endsWith('_search') && ++tries < 3 ? [503, { error: { type: 'cluster_manager_not_discovered_exception', reason: '' } }] : undefined))
   const engine = await server.open()
   assert.is(await engine.within(ORG).count('c'), 1)
   assert.is(tries, 3)
@@ -102,6 +102,18 @@ test('a service that is on its way up is tried again; one that refuses the user 
   const error = await failureOf(strict.open())
   assert.is(error?.message, 'The search service is not available: it refuses the user, or what the user may do.')
   assert.is(strict.calls.length, 1)
+})
+
+test('what only a part of the shards would say is not asked for', async () => {
+  const asked: string[] = []
+  await using server = await serverOf(({ path }, { url }) => {
+    if (path.endsWith('_search')) asked.push(url!)
+    return path.endsWith('_count') ? [200, { count: 0, _shards: { total: 2, successful: 1, failed: 1 } }] : undefined
+  })
+  const engine = await server.open()
+  assert.is(await engine.within(ORG).count('c'), 1)
+  assert.ok(asked.length === 1 && asked[0]!.includes('allow_partial_search_results=false'), asked.join())
+  await engine.close()
 })
 
 test('a full disk is told as such, and a call that takes too long ends', async () => {

@@ -2,10 +2,10 @@
 import type { Clock } from '#ports/clock.ts'
 import { searchLimits, type Hits, type Passages } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
-import { checkBatch, checkedCollection, checkedIds, checkedQuery, checkedSpec, checkedWhere, notFound, sorted, type CheckedQuery, type Kept } from '../search/checks.ts'
+import { checkBatch, checkedCollection, checkedIds, checkedQuery, checkedSpec, checkedWhere, sorted, type CheckedQuery, type Kept } from '../search/checks.ts'
 import { byScore, hitsOf, pageOf, type Found } from '../search/fusion.ts'
 import { analysed, isBlocked, type createBulk, type Stored } from './bulk.ts'
-import { isBusy, refusalOf, told, unavailable, type Connection, type Refusal } from './connection.ts'
+import { isBusy, orGone, refusalOf, told, unavailable, type Connection } from './connection.ts'
 import { conditions, matching } from './filters.ts'
 import type { createGenerations } from './generations.ts'
 import type { Indices, Known } from './indices.ts'
@@ -18,11 +18,6 @@ const wanted = searchLimits.depthMax + 1
 /** Tries of a removal that meets writes, or a generation that is being exchanged. */
 const removalsMax = 40
 
-/** What a call meets whose index is taken away while it is made. */
-const goneTypes = ['index_not_found_exception', 'no_shard_available_action_exception', 'shard_not_found_exception', 'index_closed_exception']
-const orGone = (refusal: Refusal): never => {
-  throw goneTypes.includes(refusal.type) ? notFound() : told(refusal)
-}
 const storedOf = ({ id, text, vector, fields, language }: Kept & { language: Stored['language'] }, terms: string, said: Stored['said'], stamp: string): Stored => ({ id, text, language, terms, fields, stamp, ...(said ? { said } : {}), ...(vector ? { vector } : {}) })
 
 export const passagesOf = (org: string, { connection: { call, pause }, indices, bulk, generations, clock, check }: Parts): Passages => {
@@ -115,7 +110,11 @@ export const passagesOf = (org: string, { connection: { call, pause }, indices, 
     },
     async count(collection, where = {}) {
       named(collection)
-      return indices.on(org, collection, async ({ index, meta }) => (await call<{ count: number }>('POST', `/${index}/_count`, { body: { query: matching(checkedWhere(where, meta.spec)) } }, orGone)).count)
+      // The call that is made for counting adds up what it can reach, and leaves out a shard that is away.
+      return indices.on(org, collection, async ({ index, meta }) => {
+        const body = { size: 0, track_total_hits: true, query: matching(checkedWhere(where, meta.spec)) }
+        return (await call<{ hits: { total: { value: number } } }>('POST', `/${index}/_search`, { body, query: { allow_partial_search_results: false } }, orGone)).hits.total.value
+      })
     },
   }
 }

@@ -1,14 +1,14 @@
 // The embedded search index on one connection: what a thread of it does, and the one in memory does by itself.
 import type { DatabaseSync } from 'node:sqlite'
-import { searchLimits, type CollectionSpec, type Hits, type Language, type Passage, type SearchQuery } from '#ports/search.ts'
+import { searchLimits, type CollectionSpec, type Contents, type Hits, type Language, type Passage, type SearchQuery } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
 import { analysisVersion, createAnalysers } from '../analysis/analyser.ts'
-import { checkBatch, checkedIds, checkedQuery, checkedSpec, checkedWhere, keptFields, notFound, saidLanguage, sameSpec, sorted, type Fields } from '../search/checks.ts'
+import { checkBatch, checkedIds, checkedQuery, checkedSpec, checkedWhere, keptFields, notFound, saidLanguage, sameSpec, sorted, type Fields, type Paged } from '../search/checks.ts'
 import { hitsOf, pageOf } from '../search/fusion.ts'
 import { failureOf } from '../sqlite/failures.ts'
 import type { Failure } from '../sqlite/protocol.ts'
 import { byVector, byWords, count } from './ranking.ts'
-import { drop, find, make, passageOf, removeWhich, rows, select, writer, type Passage as Stored, type Row, type Table } from './tables.ts'
+import { drop, find, make, passageOf, read, removeWhich, rows, select, writer, type Passage as Stored, type Row, type Table } from './tables.ts'
 
 /** As it travels between threads. */
 export type Indexed = { readonly indexed: number; readonly errors: readonly { readonly at: number; readonly id: string; readonly failure: Failure }[] }
@@ -70,6 +70,15 @@ export function createIndex(db: DatabaseSync) {
     },
     async collections(org: string): Promise<string[]> {
       return rows(db, 'SELECT name FROM collections WHERE org = ? ORDER BY name', org).map(([name]) => name as string)
+    },
+    async addresses(after: string, limit: number): Promise<string[]> {
+      return rows(db, `SELECT org || '/' || name AS address FROM collections WHERE address > ? ORDER BY address LIMIT ?`, after, limit).map(([address]) => address as string)
+    },
+    async contents(org: string, collection: string, page: Paged): Promise<Contents> {
+      return together('BEGIN', () => {
+        const table = of(org, collection)
+        return { spec: table.spec, passages: read(db, table, page) }
+      })
     },
     async index(org: string, collection: string, passages: readonly Passage[]): Promise<Indexed> {
       checkBatch(passages)

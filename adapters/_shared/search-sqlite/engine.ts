@@ -1,5 +1,5 @@
 // The port's face of an embedded index, wherever its calls are carried out.
-import type { Passage, Passages, SearchEngine } from '#ports/search.ts'
+import type { Contents, Passage, Passages, SearchEngine } from '#ports/search.ts'
 import { checkedOrganisation } from '../blob-names.ts'
 import { raise } from '../sqlite/failures.ts'
 import type { Indexed } from './collections.ts'
@@ -18,14 +18,14 @@ const checks = () => import('../search/checks.ts')
 const weightOf = (passages: readonly Passage[]) => passages.reduce((sum, { text = '', vector = [] }) => sum + 2 * text.length + 8 * vector.length, 0)
 
 export function searchEngine({ check, write, read, ping, close }: Carrier): SearchEngine {
+  const made = async (kind: string, org: string, collection: string, ...args: unknown[]): Promise<Call> => {
+    check()
+    return [kind, org, (await checks()).checkedCollection(collection), ...args]
+  }
   return {
     within(orgId) {
       check()
-      const org = checkedOrganisation(orgId)
-      const call = async (kind: string, collection: string, ...args: unknown[]): Promise<Call> => {
-        check()
-        return [kind, org, (await checks()).checkedCollection(collection), ...args]
-      }
+      const org = checkedOrganisation(orgId), call = (kind: string, collection: string, ...args: unknown[]) => made(kind, org, collection, ...args)
       const passages: Passages = {
         define: async (collection, spec) => void (await write(await call('define', collection, spec))),
         drop: async collection => (await write(await call('drop', collection))) as boolean,
@@ -34,9 +34,9 @@ export function searchEngine({ check, write, read, ping, close }: Carrier): Sear
           return (await read(['collections', org])) as string[]
         },
         async index(collection, list, { signal } = {}) {
-          const made = await call('index', collection, list)
+          const load = await call('index', collection, list)
           ;(await checks()).checkBatch(list)
-          const { indexed, errors } = (await write(made, { weight: weightOf(list), signal })) as Indexed
+          const { indexed, errors } = (await write(load, { weight: weightOf(list), signal })) as Indexed
           return { indexed, errors: errors.map(({ at, id, failure }) => ({ at, id, error: raise(failure) })) }
         },
         remove: async (collection, which) => (await write(await call('remove', collection, which))) as number,
@@ -45,6 +45,11 @@ export function searchEngine({ check, write, read, ping, close }: Carrier): Sear
       }
       return passages
     },
+    async addresses({ after = '', limit }) {
+      check()
+      return (await read(['addresses', after, limit])) as string[]
+    },
+    contents: async (orgId, collection, page) => (await read(await made('contents', checkedOrganisation(orgId), collection, (await checks()).checkedPage(page)))) as Contents,
     ping: async () => {
       check()
       await ping()

@@ -1,10 +1,10 @@
 // A collection's tables: its passages, their terms in FTS5, their vectors. Each collection has its own, so that no filter has to keep organisations apart and the statistics of ranking are its own.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
-import type { Language } from '#ports/search.ts'
+import type { Language, Passage as Given } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
 import type { Analyser } from '../analysis/analyser.ts'
 import { keyOf } from '../documents.ts'
-import { checkedIds, type Fields, type Kept, type Spec } from '../search/checks.ts'
+import { checkedIds, type Fields, type Kept, type Paged, type Spec } from '../search/checks.ts'
 import { conditions } from '../sqlite/where.ts'
 
 /** `at` names its tables. */
@@ -73,6 +73,17 @@ export function writer(db: DatabaseSync, { at, spec }: Table, analyser: Analyser
 }
 
 export const passageOf = ({ id, text, language, fields, vector }: Kept, analyser: Analyser): Passage => ({ id, text, fields, said: language, language: language ?? analyser.languageOf(text), vector: vector && Float32Array.from(vector) })
+
+/** As their owner gave them, in the order of their ids. */
+export function read(db: DatabaseSync, { at, spec }: Table, { after, limit }: Paged): Given[] {
+  return rows(db, `SELECT id, text, said, fields, vector FROM p_${at} LEFT JOIN v_${at} USING (row) WHERE id > ? ORDER BY id LIMIT ?`, after, limit).map(([id, text, said, fields, vector]) => {
+    const bytes = vector as Uint8Array | null
+    return {
+      id: id as string, text: text as string, fields: JSON.parse(fields as string) as Fields, ...(said === null ? {} : { language: said as Language }),
+      ...(bytes ? { vector: [...new Float32Array(bytes.buffer, bytes.byteOffset, spec.dimensions)] } : {}),
+    }
+  })
+}
 
 /** How many there were. */
 export function removeWhich(db: DatabaseSync, table: Table, which: { readonly ids: readonly string[] } | { readonly where: Where }): number {

@@ -48,6 +48,8 @@ function checkedId(id: unknown, field: string): string {
   return id
 }
 
+/** In single precision each number may be off by 2^-24 of itself, and so may a length of 1. */
+const unitOff = 2 ** -23
 /** With length 1: then a product is the cosine. */
 export function unit(vector: readonly number[], dimensions: number, field: string): number[] {
   if (dimensions === 0) throw refuse(field, 'the collection declares no dimensions')
@@ -57,8 +59,12 @@ export function unit(vector: readonly number[], dimensions: number, field: strin
   const most = vector.reduce((max, number) => Math.max(max, Math.abs(number)), 0)
   if (most === 0) throw refuse(field, 'must not be 0 in all dimensions')
   const scaled = vector.map(number => number / most), length = Math.sqrt(scaled.reduce((sum, number) => sum + number * number, 0))
+  // It comes from an index, and is the same there: made 1 again each time, a length would never stand still.
+  if (Math.abs(most * length - 1) <= unitOff && vector.every(number => Math.fround(number) === number)) return [...vector]
   return scaled.map(number => number / length)
 }
+/** As an index holds it. */
+export const single = (vector: readonly number[]): number[] => vector.map(Math.fround)
 
 function checkedFields(fields: Fields, declared: Kinds, field: string): Fields {
   for (const name in fields) {
@@ -113,6 +119,10 @@ export function checkedIds(ids: readonly string[]): string[] {
   if (!Array.isArray(ids) || ids.length > limits.batchPassagesMax) throw refuse('ids', `a list of at most ${limits.batchPassagesMax}`)
   return [...new Set(ids.map((id, at) => checkedId(id, `ids[${at}]`)))]
 }
+
+/** What is read of a collection at a time; `after` is '' where it is read from its beginning, which no id is. */
+export type Paged = { readonly after: string; readonly limit: number }
+export const checkedPage = ({ after = '', limit }: { readonly after?: string; readonly limit: number }): Paged => ({ after, limit: within('limit', limit, 1, limits.batchPassagesMax) })
 
 const valuesOf = (condition: Where[string]): readonly unknown[] => (typeof condition !== 'object' ? [condition] : Object.values(condition).flat())
 export function checkedWhere(where: Where, { fields }: Spec): Where {

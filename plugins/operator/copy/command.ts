@@ -4,12 +4,15 @@ import { fault } from '#kernel'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
+import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { copyAll, type Side } from './copy.ts'
 
-type Port = 'storage' | 'eventlog' | 'blobs'
+/** Beside the storage; in the order in which they are copied. */
+const others = ['eventlog', 'blobs', 'search'] as const
+type Port = 'storage' | (typeof others)[number]
 /** The settings that choose adapters. */
-type Chosen = { readonly STORAGE_URL: string; readonly EVENTLOG_URL?: string; readonly BLOBS_URL?: string }
+type Chosen = { readonly STORAGE_URL: string; readonly EVENTLOG_URL?: string; readonly BLOBS_URL?: string; readonly SEARCH_URL?: string }
 type Bound = { engine<T>(name: string): T; close(): Promise<void> }
 export type Tools = {
   readonly settings: { readonly QUEUE_URL: string; readonly DATA_DIR: string }
@@ -26,6 +29,7 @@ export const copyOptions = t.Object({
   from: url('The storage to read, as STORAGE_URL has it.'), to: url('The storage to fill: an empty one, or one that this command was filling when it was cut off.'),
   eventlog_from: t.Optional(url(`As EVENTLOG_URL has it; ${followed}`)), eventlog_to: t.Optional(url(`As EVENTLOG_URL has it; ${followed}`)),
   blobs_from: t.Optional(url(`As BLOBS_URL has it; ${followed}`)), blobs_to: t.Optional(url(`As BLOBS_URL has it; ${followed}`)),
+  search_from: t.Optional(url('As SEARCH_URL has it; default: what the settings say.')), search_to: t.Optional(url('As SEARCH_URL has it; default: what the settings say.')),
 }, { additionalProperties: false })
 
 /** Without what a log must not hold. */
@@ -33,15 +37,15 @@ const bare = (place: string): string => {
   const { protocol, host, pathname } = new URL(place)
   return `${protocol}${host ? `//${host}` : ''}${pathname}`
 }
-const chosen = (storage: string, eventlog: string | undefined, blobs: string | undefined): Chosen => ({ STORAGE_URL: storage, ...(eventlog === undefined ? {} : { EVENTLOG_URL: eventlog }), ...(blobs === undefined ? {} : { BLOBS_URL: blobs }) })
+const chosen = (asked: Static<typeof copyOptions>, side: 'from' | 'to'): Chosen => ({ STORAGE_URL: asked[side], ...Object.fromEntries(others.flatMap(port => (asked[`${port}_${side}`] === undefined ? [] : [[`${port.toUpperCase()}_URL`, asked[`${port}_${side}`]]]))) })
 
 export const copyCommand = ({ settings, bind, placeOf, tell }: Tools) => ({
   summary: 'Copies a whole installation into other adapters, verifies it, and goes on where it was cut off; every server is stopped.',
   options: copyOptions,
   async run(options: unknown) {
-    const asked = options as Static<typeof copyOptions>, source = chosen(asked.from, asked.eventlog_from, asked.blobs_from), target = chosen(asked.to, asked.eventlog_to, asked.blobs_to)
+    const asked = options as Static<typeof copyOptions>, source = chosen(asked, 'from'), target = chosen(asked, 'to')
     for (const [field, value] of Object.entries(asked)) if (!URL.canParse(value)) throw fault('INVALID_FIELD', { field, why: 'is not a URL' })
-    const moved = (['storage', 'eventlog', 'blobs'] as const).filter(port => placeOf(port, source) !== placeOf(port, target)), stays = (['eventlog', 'blobs'] as const).filter(port => !moved.includes(port))
+    const moved = (['storage', ...others] as const).filter(port => placeOf(port, source) !== placeOf(port, target)), stays = others.filter(port => !moved.includes(port))
     if (!moved.includes('storage')) throw fault('INVALID_FIELD', { field: 'to', why: 'is where it is copied from' })
     tell('No process may serve the source or the target until this has ended: an embedded database refuses a second one, a server such as MongoDB does not.')
     await using opened = new AsyncDisposableStack()
@@ -55,13 +59,14 @@ export const copyCommand = ({ settings, bind, placeOf, tell }: Tools) => ({
     const still: Clock = { ...clock, now: () => now }
     const sideOf = async (side: Chosen): Promise<Side> => {
       const { engine } = await open(side, moved, { clock: still })
-      return { storage: engine<StorageEngine>('storage'), ...(moved.includes('eventlog') ? { eventlog: engine<EventlogEngine>('eventlog') } : {}), ...(moved.includes('blobs') ? { blobs: engine<BlobsEngine>('blobs') } : {}) }
+      const part = <T>(port: Port) => (moved.includes(port) ? { [port]: engine<T>(port) } : {})
+      return { storage: engine<StorageEngine>('storage'), ...part<EventlogEngine>('eventlog'), ...part<BlobsEngine>('blobs'), ...part<SearchEngine>('search') }
     }
     const described = moved.map(port => `${port} ${bare(placeOf(port, source))}`).join(', ')
     const copied = await copyAll({ from: await sideOf(source), to: await sideOf(target), described, clock, tell })
     return {
       ...copied, from: described, to: moved.map(port => `${port} ${bare(placeOf(port, target))}`).join(', '),
-      stays: [...stays.map(port => `${port} ${bare(placeOf(port, source))}`), `the files of DATA_DIR (secrets, letters, plugins)`, 'the search index', ...(settings.QUEUE_URL.startsWith('agenda:') ? ['the jobs of QUEUE_URL'] : [])],
+      stays: [...stays.map(port => `${port} ${bare(placeOf(port, source))}`), `the files of DATA_DIR (secrets, letters, plugins)`, ...(settings.QUEUE_URL.startsWith('agenda:') ? ['the jobs of QUEUE_URL'] : [])],
     }
   },
 })

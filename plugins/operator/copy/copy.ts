@@ -2,14 +2,16 @@
 import { fault } from '#kernel'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
+import type { SearchEngine } from '#ports/search.ts'
 import { CopyMark, type StorageEngine } from '#ports/storage.ts'
 import { copyBlobs, digestBlobs, hasBlobs } from './blobs.ts'
 import { collectionsOf, copyDocuments, digestDocuments, fingerprintOf, occupied } from './documents.ts'
 import { createProgress, type Digest, type Progress } from './progress.ts'
+import { copySearch, digestSearch, hasPassages } from './search.ts'
 import { copyStreams, digestStreams, hasStreams } from './streams.ts'
 
 /** Those that are absent stay where they are. */
-export type Side = { readonly storage: StorageEngine; readonly eventlog?: EventlogEngine; readonly blobs?: BlobsEngine }
+export type Side = { readonly storage: StorageEngine; readonly eventlog?: EventlogEngine; readonly blobs?: BlobsEngine; readonly search?: SearchEngine }
 export type Compared = { readonly what: string; readonly name: string; readonly source: number; readonly target: number; readonly same: boolean; readonly source_sha256: string; readonly target_sha256: string }
 export type Copied = { readonly ok: boolean; /** Where it is not. */ readonly why?: string; readonly resumed: boolean; readonly compared: readonly Compared[] }
 
@@ -22,6 +24,14 @@ async function markOf(storage: StorageEngine) {
   return storage.get(CopyMark, mark)
 }
 
+async function heldBy({ storage, eventlog, blobs, search }: Side): Promise<string | undefined> {
+  const held = await occupied(storage)
+  if (held !== undefined) return `documents of ${held}`
+  if (eventlog && (await hasStreams(eventlog))) return 'event streams'
+  if (blobs && (await hasBlobs(blobs))) return 'blobs'
+  return search && (await hasPassages(search)) ? 'collections of passages' : undefined
+}
+
 /** True where the target is a copy that was begun from this source; INVALID_FIELD where it is anything else but empty. */
 async function begin(from: Side, to: Side, described: string): Promise<boolean> {
   if ((await collectionsOf(from.storage)).length === 0) throw refuse('from', 'holds no installation')
@@ -29,8 +39,7 @@ async function begin(from: Side, to: Side, described: string): Promise<boolean> 
   const source = await fingerprintOf(from.storage), begun = await markOf(to.storage)
   if (begun && begun.source !== source) throw refuse('to', `is an unfinished copy of something else: ${begun.from}, or as that was before it changed. Empty it first`)
   if (begun) return true
-  const held = await occupied(to.storage)
-  const what = held !== undefined ? `documents of ${held}` : to.eventlog && (await hasStreams(to.eventlog)) ? 'event streams' : to.blobs && (await hasBlobs(to.blobs)) ? 'blobs' : undefined
+  const what = await heldBy(to)
   if (what !== undefined) throw refuse('to', `is not empty: it holds ${what}`)
   await to.storage.define(CopyMark)
   await to.storage.insert(CopyMark, { id: mark, from: described, source })
@@ -39,8 +48,8 @@ async function begin(from: Side, to: Side, described: string): Promise<boolean> 
   return false
 }
 
-async function digestsOf({ storage, eventlog, blobs }: Side, progress: Progress): Promise<Digest[]> {
-  return [...(await digestDocuments(storage, progress)), ...(eventlog ? await digestStreams(eventlog, progress) : []), ...(blobs ? await digestBlobs(blobs, progress) : [])]
+async function digestsOf({ storage, eventlog, blobs, search }: Side, progress: Progress): Promise<Digest[]> {
+  return [...(await digestDocuments(storage, progress)), ...(eventlog ? await digestStreams(eventlog, progress) : []), ...(blobs ? await digestBlobs(blobs, progress) : []), ...(search ? await digestSearch(search, progress) : [])]
 }
 
 function compare(source: readonly Digest[], target: readonly Digest[]): Compared[] {
@@ -58,6 +67,7 @@ export async function copyAll({ from, to, described, clock, tell }: { from: Side
   await copyDocuments(from.storage, to.storage, progress)
   if (from.eventlog && to.eventlog) await copyStreams(from.eventlog, to.eventlog, progress)
   if (from.blobs && to.blobs) await copyBlobs(from.blobs, to.blobs, progress)
+  if (from.search && to.search) await copySearch(from.search, to.search, progress)
   const verifying = createProgress(clock, tell)
   const source = await digestsOf(from, verifying), target = await digestsOf(to, verifying)
   const compared = compare(source, target), differing = compared.filter(({ same }) => !same).map(({ what, name }) => (name ? `${what} of ${name}` : what))

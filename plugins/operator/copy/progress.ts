@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '#ports/clock.ts'
 
-export type Counts = { documents: number; streams: number; events: number; blobs: number; bytes: number }
+export type Counts = { documents: number; streams: number; events: number; blobs: number; bytes: number; passages: number }
 export type Progress = {
   readonly counts: Counts
   /** Adds to the counts, and tells them with `what` is under way where the last line is a second old. */
@@ -10,15 +10,15 @@ export type Progress = {
   /** Tells at once. */
   say(line: string): void
 }
-/** Something held on both sides, in figures: `count` of documents, events or blobs, and a SHA-256 over them in their order. */
-export type Digest = { readonly what: 'documents' | 'events' | 'blobs'; /** A collection's; of the others there is one. */ readonly name: string; readonly count: number; readonly sha256: string }
+/** Something held on both sides, in figures: `count` of documents, events, blobs or passages, and a SHA-256 over them in their order. */
+export type Digest = { readonly what: 'documents' | 'events' | 'blobs' | 'passages'; /** A collection's; of the others there is one. */ readonly name: string; readonly count: number; readonly sha256: string }
 
 const everyMs = 1000
 
 export function createProgress(clock: Pick<Clock, 'monotonic'>, tell: (line: string) => void): Progress {
-  const counts: Counts = { documents: 0, streams: 0, events: 0, blobs: 0, bytes: 0 }
+  const counts: Counts = { documents: 0, streams: 0, events: 0, blobs: 0, bytes: 0, passages: 0 }
   let told = clock.monotonic()
-  const figures = () => `${counts.documents} documents, ${counts.streams} streams, ${counts.events} events, ${counts.blobs} blobs, ${Math.round(counts.bytes / 1_048_576)} MiB of blobs`
+  const figures = () => `${counts.documents} documents, ${counts.streams} streams, ${counts.events} events, ${counts.blobs} blobs, ${Math.round(counts.bytes / 1_048_576)} MiB of blobs, ${counts.passages} passages`
   return {
     counts,
     add(what, more) {
