@@ -4,7 +4,7 @@ import { contract } from './contract.ts'
 const Check = t.Object({ name: t.String(), ok: t.Boolean(), detail: t.Optional(t.String()) })
 export const ops = contract({
   'GET /healthz': { summary: 'Is the process alive?', auth: 'public', everywhere: true, reply: t.Object({ status: t.Literal('ok'), version: t.String() }) },
-  'GET /readyz': { summary: 'Can it serve? 503 names the part that cannot.', auth: 'public', everywhere: true, reply: t.Object({ status: t.Union([t.Literal('ready'), t.Literal('not ready')]), checks: t.Array(Check) }) },
+  'GET /readyz': { summary: 'Can it serve?', description: 'The checks name what fails. 503 (`not ready`): nothing can be served. 200 with `degraded`: what needs that part is refused, everything else is served.', auth: 'public', everywhere: true, reply: t.Object({ status: t.Union([t.Literal('ready'), t.Literal('degraded'), t.Literal('not ready')]), checks: t.Array(Check) }) },
   'GET /metrics': { summary: 'Metrics in Prometheus text format', auth: 'public', everywhere: true, reply: { bytes: 'text/plain; version=0.0.4; charset=utf-8' }, faults: ['NOT_FOUND'] },
 })
 export const docs = contract({
