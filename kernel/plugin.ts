@@ -126,7 +126,7 @@ export type Authenticator = { readonly kind: Auth; /** By headers with lower-cas
 /** Who checks the credential that a row's `auth` names; each plugin may bring a kind of its own. @example plugins/operator/plugin.ts#contributes */
 export const Authenticators = point<Authenticator>('authenticators', { remote: true })
 
-/** Brings the file of a plugin that others have chosen and that is not here; false where it knows nothing of it. */
-export type PluginFiles = { bring(entry: string): Promise<boolean> }
+/** Where plugins' files come from when another process has chosen them. */
+export type PluginFiles = { /** Puts the file where this path says; false where it knows nothing of it. Rejects with a sentence where it has it and may not, or cannot now (UNAVAILABLE: asked again later). */ bring(entry: string): Promise<boolean> }
 /** Who brings plugins' files to a process that lacks them, before they are imported. @example plugins/operator/plugin.ts#contributes */
 export const PluginFiles = point<PluginFiles>('plugin-files')
