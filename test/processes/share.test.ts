@@ -17,7 +17,7 @@ else {
   const { database } = store, closing: (() => Promise<void>)[] = []
 
   test(`${runs} runs, each driven by one process at a time and followed from another, in the order of their sessions`, async () => {
-    const cluster = await startCluster(database.url.href, ['api', ['api', ahead], 'worker', ['worker', ahead]], { MODELS_URL: 'scripted:?tokens=5&interval_ms=5' }), { client } = cluster
+    const cluster = await startCluster(database.url.href, ['api', ['api', ahead], 'worker', ['worker', ahead]], { MODELS_URL: 'scripted:?tokens=5&interval_ms=5', RUNS_SWEEP_MS: '2000', RUNS_LEASE_MS: '10000' }), { client } = cluster
     // Four in a row in each conversation, sent without waiting for an answer.
     const conversations = await Promise.all(Array.from({ length: runs / 4 }, async (_, i) => {
       const first = await client.start(`c${i}-0`), started = [first]

@@ -17,9 +17,11 @@ function* piecesOf(text: string, from: number): Generator<string> {
   for (let at = from; at < text.length; at += pieceChars) yield text.slice(at, at + pieceChars)
 }
 
-type Options = { readonly world: World; readonly process: Process; readonly behave: Behaviour; readonly supports?: Partial<Model['supports']> | undefined }
+/** What one call of the model had in front of it: the user's words, and the conversation before them. */
+export type Heard = { readonly said: string; readonly past: readonly string[] }
+type Options = { readonly hear: (heard: Heard) => void; readonly world: World; readonly process: Process; readonly behave: Behaviour; readonly supports?: Partial<Model['supports']> | undefined }
 
-export function simModel({ world, process, behave, supports = {} }: Options): ModelProvider {
+export function simModel({ hear, world, process, behave, supports = {} }: Options): ModelProvider {
   const model: Model = {
     key: 'sim', name: 'Sim', description: 'A model in a simulation.', provider: 'sim', contextTokens: 100_000, outputTokensMax, isDefault: true,
     price: { inputPer1k: 0, outputPer1k: 1, minimum: 1 }, supports: { tools: true, reasoning: true, prefill: true, resume: false, ...supports },
@@ -28,6 +30,7 @@ export function simModel({ world, process, behave, supports = {} }: Options): Mo
     catalogue: async () => [model],
     async *stream(request: ModelRequest): AsyncGenerator<readonly ModelDelta[]> {
       const { messages, prefill } = request, at = lastUser(messages)
+      hear({ said: messages[at]?.content ?? '', past: messages.slice(0, at).filter(({ role }) => role !== 'system').map(({ content }) => content) })
       const results = messages.slice(at + 1).flatMap(message => (message.role === 'tool' ? [message.content] : []))
       const { text = '', calls = [], breaksAt = Infinity, pauseMs = 0 } = behave({ said: messages[at]?.content ?? '', results, system: messages[0]!.content }, asks.next(world))
       const kept = prefill ?? (messages.at(-1)?.content === continueInstruction ? messages.at(-2)!.content : '')

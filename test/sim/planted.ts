@@ -20,5 +20,6 @@ export const faults: readonly Planted[] = [
   planted('a run waits for an answer that has come', 'drive.ts', 'replies: number, cancelAsked', 'cancelAsked', 'question to the user'),
   planted('a question takes two answers', 'runs.ts', 'replies: asked.asked.number, cancelAsked', 'cancelAsked', 'question to the user'),
   planted('a cancelled run goes to sleep', 'drive.ts', ', cancelAsked: { exists: false } } }))', ' } }))', 'cancel of a waiting run'),
+  planted('a run is answered without the one before it', 'conversation.ts', "status: { in: ['done', 'running'] }", "status: 'done'", 'queue of three in one session'),
   planted('credits that were set aside beyond the first hold stay there', 'steps/reserve.ts', "if (!isHeld) await billing.hold(run.orgId, { of, amount: 0 })", "if (!isHeld) continue; await billing.hold(run.orgId, { of, amount: 0 })", 'cancel of a run that outgrew its hold'),
 ]

@@ -1,6 +1,7 @@
 // Plays one script in one world and says what does not hold afterwards.
 import { createLedgerCheck, verifyRun } from '../../plugins/runs/verify.ts'
-import { emptyState, foldOne } from '../../plugins/runs/state.ts'
+import type { Run } from '../../plugins/runs/collections.ts'
+import { answerOf, emptyState, foldOne } from '../../plugins/runs/state.ts'
 import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import { seeded, type Choose, type Process } from '../kit/sim.ts'
@@ -20,10 +21,23 @@ export function textOf(log: readonly LoggedEvent[]): string {
   return texts.join('')
 }
 
+/** The model answers in the light of everything that was said before, whoever drove the runs before this one. */
+async function unheard(stage: Stage, runs: readonly Run[]): Promise<string[]> {
+  const bad: string[] = [], answers = new Map(await Promise.all(runs.map(async ({ id }) => [id, answerOf((await stage.log(id)).reduce(foldOne, emptyState()))] as const)))
+  for (const { said, past } of stage.heard) {
+    const [run, other] = runs.filter(({ request }) => request.message === said)
+    if (!run || other) continue
+    const before = runs.filter(({ id, sessionId, status }) => sessionId === run.sessionId && id < run.id && status === 'done').sort((a, b) => (a.id < b.id ? -1 : 1)).flatMap(({ id, request }) => [request.message, answers.get(id)!])
+    if (JSON.stringify(past) !== JSON.stringify(before)) bad.push(`"${said}" was answered in the light of ${JSON.stringify(past).slice(0, 200)}, not of ${JSON.stringify(before).slice(0, 200)}`)
+  }
+  return bad
+}
+
 async function judge(stage: Stage, script: Script, actor: ReturnType<typeof actorOn>): Promise<string[]> {
   const bad = [...actor.broken, ...stage.logged], entries = await stage.ledger(), runs = await stage.runs(), check = createLedgerCheck()
   entries.forEach(check.feed)
   bad.push(...check.bad)
+  bad.push(...(await unheard(stage, runs)))
   if (check.sums().held !== 0) bad.push(`${check.sums().held} credits are still held`)
   if (runs.length !== actor.starts.length) bad.push(`${actor.starts.length} runs were started, there are ${runs.length}`)
   for (const { phase, id } of runs) if (phase !== 'closed') bad.push(`run ${id} never closed`)

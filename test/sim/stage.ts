@@ -21,7 +21,7 @@ import runsPlugin from '../../plugins/runs/plugin.ts'
 import type { RunService } from '../../plugins/runs/runs.ts'
 import type { SessionService } from '../../plugins/runs/sessions.ts'
 import { createWorld, gone, seenBy, type Choose, type Process } from '../kit/sim.ts'
-import { simModel, type Behaviour } from './model.ts'
+import { simModel, type Behaviour, type Heard } from './model.ts'
 import { simTools, type Effects } from './tools.ts'
 
 export const leaseMs = 600, sweepMs = 100
@@ -80,7 +80,7 @@ export type Stage = Awaited<ReturnType<typeof createStage>>
 
 export async function createStage({ choose, behave, seed = 1, kind = 'drivers', supports, credits = 1000, disk: given }: StageOptions) {
   const loses = kind === 'machine', world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed }), disk = given ?? (await createDisk())
-  const effects: Effects = { once: [], keyed: [], none: 0 }, living = new Map<Process, Services>(), roles = new Map<Process, Role>(), instances = new Map<Process, Instance>(), logged: string[] = []
+  const effects: Effects = { once: [], keyed: [], none: 0 }, living = new Map<Process, Services>(), roles = new Map<Process, Role>(), instances = new Map<Process, Instance>(), logged: string[] = [], heard: Heard[] = []
 
   const face = <T extends object>(process: Process, port: 'storage' | 'eventlog'): T => {
     const live = new Proxy({}, { get: (_, name) => (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], ownKeys: () => Reflect.ownKeys(disk.engines()[port]), getOwnPropertyDescriptor: (_, name) => ({ value: (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], configurable: true, enumerable: true }) })
@@ -96,7 +96,7 @@ export async function createStage({ choose, behave, seed = 1, kind = 'drivers', 
     }
     const billing: Ledger = await ledgerOn({ ...storage, define: async () => {} }, process.clock)
     const tools = simTools(world, process, effects)
-    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ world, process, behave, supports }), 'port:blobs': {}, 'port:queue': silentQueue, 'port:traces': noTraces, [Peers.id]: silentPeers, [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() } }
+    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ hear: one => heard.push(one), world, process, behave, supports }), 'port:blobs': {}, 'port:queue': silentQueue, 'port:traces': noTraces, [Peers.id]: silentPeers, [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() } }
     const given = (token: Token) => token.id === Agents.id ? () => builtIn : token.id === Tools.id ? () => tools : token.kind === 'port' ? (token.id in ports ? faceOf(token.id, ports[token.id], runsPlugin) : undefined) : token.kind === 'point' ? () => [] : { removeOfSession: async () => {} }
     const instance = await createInstance({ plugin: runsPlugin, generation: 1, config, rates: {}, log: log as never, clock: process.clock, given })
     instances.set(process, instance)
@@ -128,7 +128,7 @@ export async function createStage({ choose, behave, seed = 1, kind = 'drivers', 
   }
 
   return {
-    world, disk, effects, logged,
+    world, disk, effects, logged, heard,
     /** Lets a client act until it is done; what went wrong with the world itself, if anything did. */
     async act(client: (process: Process) => Promise<void>): Promise<string | undefined> {
       let over = false
