@@ -1,18 +1,10 @@
 // Every blob of every organisation. Its address is the hash of what it holds, so that what has arrived can be told, and what was damaged is found on the way.
 import { fault } from '#kernel'
 import type { BlobsEngine } from '#ports/blobs.ts'
-import { several, sha256, type Digest, type Progress } from './progress.ts'
+import { inPages, several, sha256, type Digest, type Progress } from './progress.ts'
 
-const page = 500, atOnce = 4
+const atOnce = 4
 
-async function* addressesOf(blobs: BlobsEngine): AsyncGenerator<readonly string[]> {
-  for (let after: string | undefined; ; ) {
-    const found = await blobs.addresses({ limit: page, ...(after === undefined ? {} : { after }) })
-    if (found.length === 0) return
-    yield found
-    after = found.at(-1)!
-  }
-}
 const placeOf = (address: string) => address.split('/') as [orgId: string, hash: string]
 
 export const hasBlobs = async (blobs: BlobsEngine): Promise<boolean> => (await blobs.addresses({ limit: 1 })).length > 0
@@ -28,7 +20,7 @@ async function copyBlob(from: BlobsEngine, to: BlobsEngine, address: string, pro
 }
 
 export async function copyBlobs(from: BlobsEngine, to: BlobsEngine, progress: Progress): Promise<void> {
-  for await (const found of addressesOf(from)) await several(found, atOnce, address => copyBlob(from, to, address, progress))
+  for await (const found of inPages(options => from.addresses(options))) await several(found, atOnce, address => copyBlob(from, to, address, progress))
   progress.say('copied the blobs')
 }
 
@@ -47,7 +39,7 @@ export async function digestBlobs(blobs: BlobsEngine, progress: Progress): Promi
     progress.add('verifying the blobs', { blobs: 1 })
     return `${address} ${content.digest('hex')} ${bytes}\n`
   }
-  for await (const found of addressesOf(blobs)) for (const line of await several(found, atOnce, read)) {
+  for await (const found of inPages(options => blobs.addresses(options))) for (const line of await several(found, atOnce, read)) {
     all.update(line)
     count++
   }

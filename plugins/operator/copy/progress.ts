@@ -13,7 +13,7 @@ export type Progress = {
 /** Something held on both sides, in figures: `count` of documents, events, blobs or passages, and a SHA-256 over them in their order. */
 export type Digest = { readonly what: 'documents' | 'events' | 'blobs' | 'passages'; /** A collection's; of the others there is one. */ readonly name: string; readonly count: number; readonly sha256: string }
 
-const everyMs = 1000
+const everyMs = 1000, namesAtOnce = 500
 
 export function createProgress(clock: Pick<Clock, 'monotonic'>, tell: (line: string) => void): Progress {
   const counts: Counts = { documents: 0, streams: 0, events: 0, blobs: 0, bytes: 0, passages: 0 }
@@ -41,4 +41,14 @@ export async function several<T, R>(items: readonly T[], atOnce: number, work: (
   const answers: R[] = []
   for (let at = 0; at < items.length; at += atOnce) answers.push(...(await Promise.all(items.slice(at, at + atOnce).map(work))))
   return answers
+}
+
+/** Names in their order, page by page: there may be any number of them. */
+export async function* inPages(list: (options: { readonly after?: string; readonly limit: number }) => Promise<readonly string[]>): AsyncGenerator<readonly string[]> {
+  for (let after: string | undefined; ; ) {
+    const found = await list({ limit: namesAtOnce, ...(after === undefined ? {} : { after }) })
+    if (found.length === 0) return
+    yield found
+    after = found.at(-1)!
+  }
 }

@@ -1,19 +1,11 @@
 // Every collection of every organisation's passages, in the order of their ids. Terms and rankings are not moved: each index makes them anew of the same texts.
 import { fault } from '#kernel'
 import type { Contents, SearchEngine } from '#ports/search.ts'
-import { canonical, several, sha256, type Digest, type Progress } from './progress.ts'
+import { canonical, inPages, several, sha256, type Digest, type Progress } from './progress.ts'
 
 /** Passages of the largest size that still go in one call of `index`; collections that are read at once. */
-const page = 100, names = 500, atOnce = 4
+const page = 100, atOnce = 4
 
-async function* addressesOf(search: SearchEngine): AsyncGenerator<readonly string[]> {
-  for (let after: string | undefined; ; ) {
-    const found = await search.addresses({ limit: names, ...(after === undefined ? {} : { after }) })
-    if (found.length === 0) return
-    yield found
-    after = found.at(-1)!
-  }
-}
 /** A collection's name may hold slashes, an organisation's does not. */
 const placeOf = (address: string) => [address.slice(0, address.indexOf('/')), address.slice(address.indexOf('/') + 1)] as const
 
@@ -52,7 +44,7 @@ async function copyCollection(from: SearchEngine, to: SearchEngine, address: str
 }
 
 export async function copySearch(from: SearchEngine, to: SearchEngine, progress: Progress): Promise<void> {
-  for await (const found of addressesOf(from)) await several(found, atOnce, address => copyCollection(from, to, address, progress))
+  for await (const found of inPages(options => from.addresses(options))) await several(found, atOnce, address => copyCollection(from, to, address, progress))
   progress.say('copied the search index')
 }
 
@@ -71,7 +63,7 @@ export async function digestSearch(search: SearchEngine, progress: Progress): Pr
     }
     return { held, sha256: hash.digest() }
   }
-  for await (const found of addressesOf(search)) for (const one of await several(found, atOnce, digest)) {
+  for await (const found of inPages(options => search.addresses(options))) for (const one of await several(found, atOnce, digest)) {
     all.update(one.sha256)
     count += one.held
   }

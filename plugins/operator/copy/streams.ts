@@ -1,20 +1,12 @@
 // Every stream of one event log with the seqs that its events have, trimmed and rewritten ones too: where the target's stream ends is how far a copy was.
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
-import { canonical, several, sha256, type Digest, type Progress } from './progress.ts'
+import { canonical, inPages, several, sha256, type Digest, type Progress } from './progress.ts'
 
-/** Names of streams, and events of each of those that are read at once, in memory at a time. */
-const names = 500, page = 200, atOnce = 8
+/** Events of each of the streams that are read at once, in memory at a time. */
+const page = 200, atOnce = 8
 /** What an event's seq and the commas take beside it, at most. */
 const besideBytes = 24
 
-async function* streamsOf(log: EventlogEngine): AsyncGenerator<readonly string[]> {
-  for (let after: string | undefined; ; ) {
-    const found = await log.streams({ limit: names, ...(after === undefined ? {} : { after }) })
-    if (found.length === 0) return
-    yield found
-    after = found.at(-1)!
-  }
-}
 async function* eventsOf(log: EventlogEngine, stream: string, behind: number): AsyncGenerator<readonly LoggedEvent[]> {
   for (let after = behind; ; ) {
     const found = await log.read(stream, { after, limit: page })
@@ -60,7 +52,7 @@ async function copyStream(from: EventlogEngine, to: EventlogEngine, stream: stri
 export const hasStreams = async (log: EventlogEngine): Promise<boolean> => (await log.streams({ limit: 1 })).length > 0
 
 export async function copyStreams(from: EventlogEngine, to: EventlogEngine, progress: Progress): Promise<void> {
-  for await (const found of streamsOf(from)) await several(found, atOnce, stream => copyStream(from, to, stream, progress))
+  for await (const found of inPages(options => from.streams(options))) await several(found, atOnce, stream => copyStream(from, to, stream, progress))
   await to.durable()
   progress.say('copied the event streams')
 }
@@ -80,7 +72,7 @@ export async function digestStreams(log: EventlogEngine, progress: Progress): Pr
     progress.add('verifying the streams', { streams: 1 })
     return { events, sha256: hash.digest() }
   }
-  for await (const found of streamsOf(log)) for (const one of await several(found, atOnce, digest)) {
+  for await (const found of inPages(options => log.streams(options))) for (const one of await several(found, atOnce, digest)) {
     all.update(one.sha256)
     count += one.events
   }
