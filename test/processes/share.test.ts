@@ -1,5 +1,5 @@
 // Two processes that answer requests and two that drive runs, on one MongoDB, two of them with a clock five minutes ahead.
-// RUNS=400, or 4000, for more than the tests take.
+// RUNS=4000 for more than the tests take.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { seenIn } from '../durability/client.ts'
@@ -9,7 +9,7 @@ import { endClusters, startCluster } from './cluster.ts'
 import { openJournals } from './journals.ts'
 import { openStore } from './store.ts'
 
-const runs = Number(process.env['RUNS'] ?? 120), ahead: Env = { CLOCK_URL: 'system:?ahead_ms=300000' }
+const runs = Number(process.env['RUNS'] ?? 400), ahead: Env = { CLOCK_URL: 'system:?ahead_ms=300000' }
 
 const store = await openStore()
 if ('why' in store) test.skip(`several processes (${store.why})`, () => undefined)
