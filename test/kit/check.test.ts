@@ -20,7 +20,7 @@ export default { ...house, port: '${port}', scheme: '${scheme}', ${facts} open: 
 
 test('what each port promises holds for the adapters of the house, and what they ride on is opened for them', async () => {
   for (const [port, url, holds, unsupported, more] of [
-    ['queue', 'storage:', 20, 0], ['queue', 'storage:', 20, 0, { on: `storage=sqlite:${home}/q{n}.db` }], ['billing', 'ledger:', 18, 0], ['billing', 'ledger:', 18, 0, { on: `storage=sqlite:${home}/b{n}.db` }],
+    ['queue', 'storage:', 21, 0], ['queue', 'storage:', 21, 0, { on: `storage=sqlite:${home}/q{n}.db` }], ['billing', 'ledger:', 18, 0], ['billing', 'ledger:', 18, 0, { on: `storage=sqlite:${home}/b{n}.db` }],
     ['search', 'memory:', 27, 3], ['search', `sqlite:${home}/s{n}.db`, 27, 2], ['limits', 'memory:', 8, 0], ['clock', 'system:', 8, 0], ['clock', 'manual:', 8, 0],
     ['mail', 'memory:', 9, 0], ['mail', `outbox:${home}/{n}`, 9, 0, { letters: `${home}/{n}` }], ['mail', 'outbox:', 3, 6],
   ] as const) {
@@ -63,8 +63,8 @@ export default { ...house, scheme: 'whole', needs: [], fleeting: true, open: asy
   for (const [port, url, holds, reasons] of [
     ['billing', 'alone:', 12, { 'one process at a time': 6 }],
     ['limits', 'remote:', 3, { 'a clock of its own': 5 }],
-    ['queue', 'remote:', 7, { 'a clock of its own': 7, 'one process at a time': 6 }],
-    ['queue', 'whole:', 14, { 'in one process, by its declaration': 6 }],
+    ['queue', 'remote:', 8, { 'a clock of its own': 7, 'one process at a time': 6 }],
+    ['queue', 'whole:', 15, { 'in one process, by its declaration': 6 }],
   ] as const) {
     const report = await check(port, url)
     assert.ok(report.ok)
