@@ -96,9 +96,9 @@ export function mongoStorage({ connection: { db, ping, close }, clock, log }: { 
       check()
       checkCollection(collection)
       const { name } = collection, kept = db.collection<Stored>(prefix + name), known = tables.get(name), spec = known ? union(known.spec, collection) : collection, text = JSON.stringify(spec)
-      await indexes.want(spec, prefix + name)
+      const [noted] = await Promise.all([orTold(specs.findOne({ _id: name })), indexes.want(spec, prefix + name)])
       // Most often it stands there already, and to look costs less than a write that a majority has to have.
-      if ((await orTold(specs.findOne({ _id: name })))?.spec !== text) await orTold(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
+      if (noted?.spec !== text) await orTold(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
       const table = known ?? { name, spec, kept, lanes: createLanes(), expires: undefined, sweptAt: clock.monotonic() }
       table.spec = spec
       table.expires = collection.expires ?? table.expires

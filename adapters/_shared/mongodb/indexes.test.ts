@@ -14,7 +14,7 @@ import { leaseMs } from './lock.ts'
 const spec = (given: { unique?: string[][]; index?: string[][] }) => collection({ name: 'things', scope: 'platform', ...given })
 const kept = 'c_things', lock = `indexes ${kept}`
 type Locked = { _id: string; owner: ObjectId; at: Date }
-type Programs = { _id: ObjectId; at: Date; asks: Record<string, string[]> }
+type Programs = { _id: ObjectId; at: Date; all?: boolean; asks: Record<string, string[]> }
 
 async function inDatabase(run: (at: { db: Db; program(clock?: ManualClock): Promise<ReturnType<typeof createIndexes>>; names(): Promise<string[]>; locks(): Promise<Locked[]> }) => Promise<void>): Promise<void> {
   const { connect, clean } = freshDatabase(), ending: (() => Promise<void>)[] = [], { db, close } = await connect()
@@ -132,11 +132,15 @@ else {
 
   test('what a program asked for that died is dropped when it has been silent for five minutes, not before', () => inDatabase(async ({ db, program, names }) => {
     const programs = db.collection<Programs>('_programs'), died = new ObjectId(), at = async (ms: number) => new Date((await serverTime(db)) - ms)
-    await wantAll(await program(), { unique: [['a']] })
+    const first = await program()
+    await wantAll(first, { unique: [['a']] })
+    await first.close()
     await db.collection(kept).createIndex({ b: 1 }, { name: 'u_b', unique: true })
     await programs.insertOne({ _id: died, at: await at(deadMs - 30_000), asks: { things: ['u_b'] } })
-    await wantAll(await program(), { unique: [['a']] })
+    const second = await program()
+    await wantAll(second, { unique: [['a']] })
     assert.equal(await names(), ['u_a', 'u_b'])
+    await second.close()
     await programs.updateOne({ _id: died }, { $set: { at: await at(deadMs + 1000) } })
     const clock = manualClock()
     await wantAll(await program(clock), { unique: [['a']] })
@@ -146,18 +150,36 @@ else {
 
   test('a program that was counted as dead says again what it asks for, and makes what was dropped meanwhile', () => inDatabase(async ({ db, program, names }) => {
     const clock = manualClock(), programs = db.collection<Programs>('_programs')
-    await wantAll(await program(clock), { unique: [['a']] })
+    const one = await program(clock)
+    await wantAll(one, { unique: [['a']] })
+    await clock.advance(2 * beatMs)
+    await wantAll(one, { unique: [['a']], index: [['c']] })
     await programs.deleteMany({})
     await db.collection(kept).dropIndex('u_a')
     await passes(clock, 2 * beatMs, isThere(names, 'u_a'))
-    assert.equal((await programs.find().toArray()).map(({ asks }) => asks), [{ things: ['u_a'] }])
+    assert.equal((await programs.find().toArray()).map(({ all, asks }) => ({ all, asks })), [{ all: false, asks: { things: ['u_a', 'i_c'] } }])
+  }))
+
+  test('a program that begins asks for all that stands until its first beat, then for its own, also for what is declared later', () => inDatabase(async ({ db, program, names }) => {
+    const clock = manualClock(), programs = db.collection<Programs>('_programs'), starting = await program(clock), other = await program()
+    await wantAll(starting, { unique: [['a']] })
+    await db.collection(kept).createIndex({ b: 1 }, { name: 'u_b', unique: true })
+    await wantAll(other, { unique: [['a']] })
+    assert.equal(await names(), ['u_a', 'u_b'])
+    await other.close()
+    await passes(clock, 2 * beatMs, async () => (await programs.countDocuments({ all: true })) === 0)
+    await wantAll(starting, { unique: [['a'], ['n']] })
+    assert.equal((await programs.find().toArray()).map(({ asks }) => asks), [{ things: ['u_a', 'u_n'] }])
+    await wantAll(await program(), { unique: [['a']] })
+    assert.equal(await names(), ['u_a', 'u_n'])
   }))
 
   test('an index that is declared otherwise for the same fields, or stands by its name with other options, is made anew', () => inDatabase(async ({ db, program, names }) => {
     const first = await program()
     await wantAll(first, { unique: [['a', 'id']] })
     await first.close()
-    await wantAll(await program(), { index: [['a', 'id'], ['c']] })
+    const second = await program()
+    await wantAll(second, { index: [['a', 'id'], ['c']] })
     assert.equal(await names(), ['i_a_id', 'i_c'])
     await db.collection(kept).createIndex({ x: 1 }, { name: 'u_d' })
     await db.collection(kept).createIndex({ e: 1 }, { name: 'u_e', unique: true })

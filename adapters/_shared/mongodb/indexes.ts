@@ -12,8 +12,8 @@ import { complete } from './filters.ts'
 import { locksIn } from './lock.ts'
 
 type Index = { readonly name: string; readonly key: Readonly<Record<string, unknown>>; readonly unique?: boolean; readonly partialFilterExpression?: object }
-/** `asks`: names of indexes by the name of their collection. `at`: of its last sign of life, by the server. */
-type Program = { _id: ObjectId; at: Date; asks: Record<string, readonly string[]> }
+/** `asks`: names of indexes by the name of their collection; until its first beat a program asks for `all` that stand, which is one write instead of one for each collection. `at`: of its last sign of life, by the server. */
+type Program = { _id: ObjectId; at: Date; all: boolean; asks: Record<string, readonly string[]> }
 type Wanted = { readonly kept: string; readonly indexes: readonly Index[] }
 
 /** How often a program says that it lives, and when one that does not is counted as dead, in milliseconds. */
@@ -41,7 +41,7 @@ const isSame = (a: Index, b: Index) => hasKeyOf(a, b) && (a.unique === true) ===
 
 export function createIndexes({ db, clock, log }: { db: Db; clock: Pick<Clock, 'monotonic' | 'sleep' | 'random'>; log: Log }) {
   const programs = db.collection<Program>('_programs'), self = new ObjectId(), locks = locksIn(db, clock), lanes = createLanes(), wants = new Map<string, Wanted>(), waiting = new Set<string>(), stopping = new AbortController()
-  let beating: Promise<void> | undefined
+  let beating: Promise<void> | undefined, beginning: Promise<unknown> | undefined, isPrecise = false, isSaid = false
 
   const standing = async (kept: string): Promise<readonly Index[]> => {
     try {
@@ -51,18 +51,17 @@ export function createIndexes({ db, clock, log }: { db: Db; clock: Pick<Clock, '
       throw told(error)
     }
   }
-  /** The primary's word is enough, and sooner to be had: what a change of it forgets is said again at the next beat. */
-  const say = (asks: Program['asks']) =>
-    orTold(programs.updateOne({ _id: self }, { $currentDate: { at: true }, $set: Object.fromEntries(Object.entries(asks).map(([name, names]) => [`asks.${name}`, names])) }, { upsert: true, writeConcern: { w: 1 } }))
+  /** The primary's word is enough, and sooner to be had: what a change of it forgets is said again at the next beat. One after the other: a beat says all. */
+  const say = ($set: object) => lanes.one('', () => orTold(programs.updateOne({ _id: self }, { $currentDate: { at: true }, $set }, { upsert: true, writeConcern: { w: 1 } })))
   const namesOf = (indexes: readonly Index[]) => indexes.map(({ name }) => name)
   /** Ours that neither this program nor another that lives asks for. What does not go now is looked at again at each beat. */
   const obsolete = async (name: string, { indexes }: Wanted, found: readonly Index[]): Promise<readonly Index[]> => {
     const foreign = found.filter(one => isOurs(one) && !indexes.some(wanted => wanted.name === one.name))
     if (foreign.length === 0) return waiting.delete(name), []
     waiting.add(name)
-    const since = new Date((await serverTime(db)) - deadMs), living = await orTold(programs.find({ at: { $gt: since } }, { projection: { [`asks.${name}`]: 1 } }).toArray())
-    const asked = new Set(living.flatMap(({ asks }) => asks[name] ?? []))
-    return foreign.filter(one => !asked.has(one.name))
+    const since = new Date((await serverTime(db)) - deadMs), others = await orTold(programs.find({ _id: { $ne: self }, at: { $gt: since } }, { projection: { all: 1, [`asks.${name}`]: 1 } }).toArray())
+    const asked = new Set(others.flatMap(({ asks }) => asks?.[name] ?? []))
+    return others.some(({ all }) => all) ? [] : foreign.filter(one => !asked.has(one.name))
   }
   const drop = async (kept: string, { name }: Index): Promise<void> => {
     await db.collection(kept).dropIndex(name).catch((error: unknown) => hasNumber(error, noIndex) ? undefined : Promise.reject(told(error)))
@@ -111,7 +110,11 @@ export function createIndexes({ db, clock, log }: { db: Db; clock: Pick<Clock, '
   const beat = async (): Promise<void> => {
     const isKnown = (await orTold(programs.updateOne({ _id: self }, { $currentDate: { at: true } }))).matchedCount === 1
     // Counted as dead meanwhile: others may have dropped what this program asks for.
-    if (!isKnown) await say(Object.fromEntries([...wants].map(([name, { indexes }]) => [name, namesOf(indexes)])))
+    if (!isKnown || !isSaid) {
+      isPrecise = true
+      await say({ all: false, asks: Object.fromEntries([...wants].map(([name, { indexes }]) => [name, namesOf(indexes)])) })
+      isSaid = true
+    }
     await orTold(programs.deleteMany({ at: { $lt: new Date((await serverTime(db)) - deadMs) } }))
     for (const name of isKnown ? [...waiting] : wants.keys()) await lanes.one(name, () => settle(name))
   }
@@ -121,6 +124,10 @@ export function createIndexes({ db, clock, log }: { db: Db; clock: Pick<Clock, '
       await beat().catch((error: Error) => stopping.signal.aborted || log('warn', 'mongodb.indexes', { error: error.message }))
     }
   }
+  const begin = () => (beginning ??= say({ all: true }).then(() => void (beating = beatForever().catch(() => undefined)), (error: unknown) => {
+    beginning = undefined
+    throw error
+  }))
 
   return {
     /** Resolves when the indexes stand. DUPLICATE where documents break a unique one; UNAVAILABLE where another process is at them for too long. */
@@ -129,8 +136,7 @@ export function createIndexes({ db, clock, log }: { db: Db; clock: Pick<Clock, '
       if (before && isDeepStrictEqual(before, wanted)) return
       wants.set(spec.name, wanted)
       try {
-        await say({ [spec.name]: namesOf(wanted.indexes) })
-        beating ??= beatForever().catch(() => undefined)
+        await (isPrecise ? say({ [`asks.${spec.name}`]: namesOf(wanted.indexes) }) : begin())
         await settle(spec.name)
       } catch (error) {
         // What was refused is not asked for at the next beat.
