@@ -5,12 +5,13 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Adapter, Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
+import type { Queue } from '#ports/queue.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
 import type { Metric } from 'prom-client'
 import { valueIn, type Environment, type Settings } from './settings.ts'
 import { readWritten } from './sources.ts'
 
-type Meter = { watch<T extends object>(port: string, engine: T): T; readonly metrics: readonly Metric[] }
+type Meter = { watch<T extends object>(port: string, engine: T): T; metrics(queue: Queue, names: () => readonly string[]): readonly Metric[] }
 export type Engines = {
   engine<T>(name: string): T
   readonly entries: () => readonly (readonly [name: string, engine: Partial<Lifecycle & Durable>])[]
@@ -18,8 +19,8 @@ export type Engines = {
   durable(): Promise<unknown>
   /** Changes when writes that had been applied were lost before they were on disk. */
   epoch(): number
-  /** How its calls went. */
-  readonly metrics: Meter['metrics']
+  /** How its calls went, and how many jobs of these names the queue has. */
+  metrics(jobs: () => readonly string[]): readonly Metric[]
   close(): Promise<void>
 }
 
@@ -119,7 +120,7 @@ export async function bindAdapters({ env, settings, log, only = ports, given = {
   // Adapters know each other as they are; everybody else meets them through the meter.
   const { createMeter } = (await import(new URL(`_shared/meter${kind}`, home).href)) as { createMeter: (clock: Clock) => Meter }, meter = createMeter(engine<Clock>('clock')), faces = new Map([...bound].map(([name, part]) => [name, unwatched.has(name) ? part : meter.watch(name, part)] as const)), syncing = [...faces.values()].filter(part => part.durable)
   return {
-    engine: <T>(name: string) => (faces.get(name) ?? engine(name)) as T, close, entries: () => [...faces], metrics: meter.metrics,
+    engine: <T>(name: string) => (faces.get(name) ?? engine(name)) as T, close, entries: () => [...faces], metrics: jobs => meter.metrics(faces.get('queue') as unknown as Queue, jobs),
     epoch: () => syncing.reduce((sum, part) => sum + (part.epoch?.() ?? 0), 0),
     durable: () => (syncing.length === 1 ? syncing[0]!.durable!() : Promise.all(syncing.map(part => part.durable!()))),
   }

@@ -26,7 +26,7 @@ export type KernelParts = { readonly env: Environment; readonly settings: Settin
 
 export function createKernel({ env, settings, engines, log, peers, roster, strict = false }: KernelParts) {
   const clock = engines.engine<Clock>('clock'), http = engines.engine<HttpServer>('http')
-  const metrics = createMetrics(engines.metrics), jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE, metrics.job)
+  const metrics = createMetrics(engines.metrics(() => [...table.instances.values()].flatMap(({ plugin }) => Object.keys(plugin.jobs ?? {})))), jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE, metrics.job)
   let table = emptyTable, generation = 0, serving = false, changing: Promise<unknown> = Promise.resolve()
   /** Generations that were replaced and still have calls inside. */
   const draining = new Set<Promise<unknown>>()

@@ -26,6 +26,9 @@ export type JobOptions = {
 /** `failed`: its last try failed. */
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
 
+/** How many jobs of a name there are, by whichever process. `waiting`: their time has come and nobody has taken them; `running`: somebody has. Those whose time is yet to come are in neither. */
+export type Depth = { readonly waiting: number; readonly running: number }
+
 /** Puts work in; a plugin's own `jobs` are defined for it. */
 export type Queue = Lifecycle & {
   /** Starts taking jobs of this name. The returned function stops taking them and resolves when those under way have ended. */
@@ -40,6 +43,8 @@ export type Queue = Lifecycle & {
   cancel(id: string): Promise<boolean>
   /** Undefined for an unknown job, and for one that ended long ago. */
   state(id: string): Promise<JobState | undefined>
+  /** Of each of these names, counted by indexes and not at one moment: a figure for operators, nothing to decide by. */
+  depth(names: readonly string[]): Promise<Readonly<Record<string, Depth>>>
 }
 
 /** Puts jobs in and schedules them; what they do stands in the `jobs` of a plugin.

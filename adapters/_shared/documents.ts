@@ -22,6 +22,11 @@ export function checkName(name: string, field = name): void {
 export function checkCollection({ name, unique = [], index = [], expires, owner }: Collection): void {
   checkName(name, 'collection')
   for (const field of [...unique.flat(), ...index.flat(), ...(expires === undefined ? [] : [expires]), ...(owner === undefined ? [] : [owner])]) checkName(field)
+  // An index is called by its fields: of two with one name only one would be made.
+  for (const [kind, lists] of Object.entries({ unique, index })) {
+    const names = sameKeys(lists).map(list => list.join('_')), twice = names.find((one, at) => names.indexOf(one) !== at)
+    if (twice !== undefined) throw refuse(kind, `two lists of fields are both called ${twice}`)
+  }
 }
 
 const sameKeys = (lists: readonly (readonly string[])[]) => [...new Map(lists.map((list) => [list.join(','), list])).values()]

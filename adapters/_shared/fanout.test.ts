@@ -102,4 +102,20 @@ test('nothing stays behind: neither after an abort, nor a return, nor an end, no
   }
 })
 
+test('of many, a bounded look sends each to the log in its turn, and nobody where nobody follows', async () => {
+  const log = fakeLog(), fanout = createFanout(log), stop = new AbortController(), names = ['a', 'b', 'c', 'd', 'e'], read: string[] = []
+  log.read = async (stream: string) => (read.push(stream), [])
+  for (const name of names) void fanout.follow(name, 0, stop.signal)[Symbol.asyncIterator]().next()
+  const looked = async (most?: number) => {
+    read.length = 0
+    fanout.lag(most)
+    await turn()
+    return read.join('')
+  }
+  await turn()
+  assert.equal([await looked(2), await looked(2), await looked(2), await looked(Number.POSITIVE_INFINITY), await looked()], ['ab', 'cd', 'ea', 'bcdea', 'bcdea'])
+  stop.abort()
+  assert.equal([await looked(), fanout.count()], ['', 0])
+})
+
 test.run()

@@ -20,39 +20,44 @@ export type Fanout = {
   /** Only what is on disk, in order; the batch is shared by all. */
   deliver(stream: string, batch: Batch): void
   follow(stream: string, after: number, signal: AbortSignal): AsyncIterable<Batch>
-  /** Something may have come that was not delivered: every follower reads back. */
-  lag(): void
+  /** Something may have come that was not delivered: every follower reads back, or, with `most`, so many of them, those first that have not for longest. */
+  lag(most?: number): void
   /** Nothing will come any more: followers fail with `why`. */
   end(why: Fault): void
 }
 
 export function createFanout(log: Log): Fanout {
   const streams = new Map<string, Set<Follower>>()
-  let total = 0
+  /** In the order in which they are sent to read back. */
+  const all = new Set<Follower>()
 
   function add(stream: string, follower: Follower): () => void {
     const followers = streams.get(stream) ?? new Set()
     streams.set(stream, followers.add(follower))
-    total++
+    all.add(follower)
     return () => {
-      if (!followers.delete(follower)) return
-      total--
+      if (!all.delete(follower)) return
+      followers.delete(follower)
       if (followers.size === 0) streams.delete(stream)
     }
   }
 
   return {
     follows: (stream) => streams.has(stream),
-    count: () => total,
+    count: () => all.size,
     deliver(stream, batch) {
       for (const follower of streams.get(stream) ?? []) follower.take(batch)
     },
     follow: (stream, after, signal) => ({ [Symbol.asyncIterator]: () => createFollower(log, stream, after, signal, (follower) => add(stream, follower)) }),
-    lag() {
-      for (const followers of streams.values()) for (const follower of followers) follower.lag()
+    lag(most = all.size) {
+      for (const follower of [...all].slice(0, most)) {
+        all.delete(follower)
+        all.add(follower)
+        follower.lag()
+      }
     },
     end(why) {
-      for (const followers of [...streams.values()]) for (const follower of [...followers]) follower.end(why)
+      for (const follower of [...all]) follower.end(why)
     },
   }
 }

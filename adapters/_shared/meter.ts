@@ -2,6 +2,8 @@
 import type { Metric } from 'prom-client'
 import { isFault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
+import type { Queue } from '#ports/queue.ts'
+import { queueDepths } from './depths.ts'
 
 /** Upper bounds in seconds. */
 const bounds = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10]
@@ -21,7 +23,7 @@ function namesOf(engine: object): (string | symbol)[] {
 }
 
 export type Meter = ReturnType<typeof createMeter>
-export function createMeter(clock: Pick<Clock, 'monotonic'>) {
+export function createMeter(clock: Pick<Clock, 'monotonic' | 'sleep'>) {
   const timings = new Map<string, Timing>(), failures = new Map<string, Failures>()
   const timingOf = (port: string, method: string): Timing => {
     const key = `${port} ${method}`, timing = timings.get(key) ?? { port, method, counts: bounds.map(() => 0), sum: 0, count: 0 }
@@ -87,9 +89,11 @@ export function createMeter(clock: Pick<Clock, 'monotonic'>) {
   }
   return {
     watch,
-    metrics: [
+    /** `queue`: of whose jobs of these names is told how many there are. */
+    metrics: (queue: Pick<Queue, 'depth'>, names: () => readonly string[]) => [
       told('adapter_call_duration_seconds', 'histogram', 'Calls of adapters that came to an answer; of a stream: until its first batch.', () => [...timings.values()].flatMap(series)),
       told('adapter_call_errors_total', 'counter', 'Calls of adapters that failed, by the code of the fault.', () => [...failures.values()].map(({ count, ...labels }) => ({ labels, value: count }))),
+      queueDepths({ clock, queue, names }),
     ],
   }
 }

@@ -6,7 +6,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { Rate, RateLimiter } from '#ports/limits.ts'
 import { gate } from '../_shared/gate.ts'
 import { createLanes } from '../_shared/lanes.ts'
-import { connect, orTold, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
+import { connect, orTold, serverTime as timeOf, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 import { judge } from '../_shared/rates.ts'
 
 /** `until`, `used`: as in `Count`, in milliseconds of the server's time. `ends`: for the server, which takes out what is over. */
@@ -27,12 +27,10 @@ function serverClock(clock: Pick<Clock, 'monotonic'>, ask: () => Promise<number>
     return measured.server + clock.monotonic() - measured.at
   }
 }
-/** https://www.mongodb.com/docs/manual/reference/command/hello/: `localTime`. */
-const toldBy = ({ db }: Connection) => async (): Promise<number> => Number(((await orTold(db.command({ hello: 1 }))) as { localTime: Date }).localTime)
 
 type Parts = { readonly connection: Connection; readonly clock: Pick<Clock, 'monotonic'>; /** Milliseconds since 1970, by the server. */ readonly serverTime?: () => Promise<number> }
 
-export async function mongoLimits({ connection, clock, serverTime = toldBy(connection) }: Parts): Promise<RateLimiter> {
+export async function mongoLimits({ connection, clock, serverTime = () => timeOf(connection.db) }: Parts): Promise<RateLimiter> {
   const counts: Kept<Counted> = connection.db.collection<Counted>('_limits'), now = serverClock(clock, serverTime), lanes = createLanes(), { check, shut } = gate('The rate limiter')
   await orTold(counts.createIndexes([{ key: { ends: 1 }, name: 'ends', expireAfterSeconds: keptSeconds }]))
   const keyOf = (name: string, subject: string): string => `${name}\n${subject}`

@@ -131,6 +131,10 @@ export async function agendaQueue({ connection, clock, log }: { connection: Conn
       const known = idOf(id)
       return known && rows.state(known)
     },
+    async depth(names) {
+      open()
+      return Object.fromEntries(await Promise.all(names.map(async name => [name, await rows.depth(name)] as const)))
+    },
     async ping() {
       open()
       await connection.ping()

@@ -2,7 +2,7 @@
 import { fault, hasCode } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Job, JobOptions, JobState, Queue } from '#ports/queue.ts'
+import type { Depth, Job, JobOptions, JobState, Queue } from '#ports/queue.ts'
 import { collection, type Change, type StorageEngine } from '#ports/storage.ts'
 import type { Json } from '#ports/token.ts'
 import { nextTime } from '../_shared/cron.ts'
@@ -17,7 +17,7 @@ type World = { readonly storage: StorageEngine; readonly clock: Clock; readonly 
 type Running = { readonly abort: AbortController; readonly ended: Promise<void> }
 type Worker = { wake(): void; stop(): Promise<void>; readonly running: ReadonlyMap<string, Running> }
 
-const jobs = collection<Row>({ name: 'jobs', scope: 'platform', unique: [['active']], index: [['name', 'due']], expires: 'expiresAt' })
+const jobs = collection<Row>({ name: 'jobs', scope: 'platform', unique: [['active']], index: [['name', 'due'], ['owner']], expires: 'expiresAt' })
 const timetables = collection<Timetable>({ name: 'timetables', scope: 'platform', index: [['due']] })
 
 /** How soon another process's job is seen; where there is no other process, only a forgotten wake-up waits so long. */
@@ -26,6 +26,8 @@ const retryMs = 1000
 const firedAtOnce = 50
 /** Of the jobs that others work on, so many are watched for a sign of life. */
 const watchedMax = 200
+/** Of the jobs under way, so many are read at a time to be counted. */
+const countedAtOnce = 200
 
 /** Sleeps until woken or the time has come; `wake` before `sleep` makes the next sleep end at once. */
 function createPause(clock: Clock) {
@@ -253,12 +255,34 @@ function createQueue(world: World): Queue {
       open()
       return (await storage.get(jobs, id))?.state
     },
+    async depth(names) {
+      open()
+      return depthOf(world, names)
+    },
     async ping() {
       open()
       await storage.ping()
     },
     close: () => (closed ??= close()),
   }
+}
+
+/** Only a job that runs has an owner, so that those are few; whatever has a time to wait for is counted along the index of times. */
+async function depthOf({ storage, clock }: World, names: readonly string[]): Promise<Readonly<Record<string, Depth>>> {
+  const now = clock.now(), running = new Map<string, { all: number; due: number }>()
+  for (let after: string | undefined, isLast = false; !isLast;) {
+    const { items, next } = await storage.find(jobs, { where: { owner: { gt: '' } }, orderBy: ['owner', 'asc'], limit: countedAtOnce, ...(after === undefined ? {} : { after }) })
+    for (const { name, due } of items) {
+      const { all, due: late } = running.get(name) ?? { all: 0, due: 0 }
+      running.set(name, { all: all + 1, due: late + Number(due! <= now) })
+    }
+    isLast = (after = next) === undefined
+  }
+  return Object.fromEntries(await Promise.all(names.map(async name => {
+    // One whose lease has run out is under way until somebody takes it over.
+    const { all, due } = running.get(name) ?? { all: 0, due: 0 }
+    return [name, { waiting: Math.max(0, (await storage.count(jobs, { name, due: { lte: now } })) - due), running: all }] as const
+  })))
 }
 
 export async function queueOn(storage: StorageEngine, clock: Clock, log: Log): Promise<Queue> {

@@ -2,13 +2,14 @@
 // written meanwhile; a conflict is worked out anew. One process's calls on a document keep their order.
 import { MongoBulkWriteError, type Collection as Kept } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
-import { defineAdapter } from '#ports/adapter.ts'
+import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Change, Collection, Doc, Query, StorageEngine, Where } from '#ports/storage.ts'
 import { applyChange, checkChange, checkCollection, checkDoc, checkQuery, checkSize, checkWhere, decodeCursor, documentBytesMax, encodeCursor, keyOf, limitDefault, matches, union, type Fields, type Key } from '../_shared/documents.ts'
 import { createLanes, type Lanes } from '../_shared/lanes.ts'
 import { closed, connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
-import { all, behind, complete, conditions, sorting, type Stored } from '../_shared/mongodb/filters.ts'
+import { all, behind, conditions, sorting, type Stored } from '../_shared/mongodb/filters.ts'
+import { createIndexes } from '../_shared/mongodb/indexes.ts'
 
 type Table = { readonly name: string; spec: Collection; readonly kept: Kept<Stored>; readonly lanes: Lanes; expires: string | undefined; sweptAt: number }
 
@@ -25,19 +26,8 @@ const docOf = ({ _id, _rev: _, ...fields }: Stored): Fields => ({ id: _id, ...fi
 const storedOf = ({ id, ...fields }: Fields, rev: number): Stored => ({ _id: id as string, ...fields, _rev: rev })
 const revOf = ({ _rev: rev }: Stored) => rev as number
 
-async function makeIndexes(kept: Kept<Stored>, { unique = [], index = [], scope, expires }: Collection): Promise<void> {
-  const key = (fields: readonly string[]) => Object.fromEntries(fields.map(field => [field === 'id' ? '_id' : field, 1 as const]))
-  const others = [...index, ...(expires === undefined ? [] : [[expires]])]
-  if (scope === 'tenant' && ![...unique, ...others].some(([first]) => first === 'orgId')) others.push(['orgId'])
-  const wanted = [
-    ...unique.map(fields => ({ name: `u_${fields.join('_')}`, key: key(fields), unique: true, partialFilterExpression: complete(fields) })),
-    ...others.map(fields => ({ name: `i_${fields.join('_')}`, key: key([...new Set([...fields, 'id'])]) })),
-  ]
-  if (wanted.length > 0) await orTold(kept.createIndexes(wanted))
-}
-
-export function mongoStorage({ connection: { db, ping, close }, clock }: { connection: Connection; clock: Clock }): StorageEngine {
-  const tables = new Map<string, Table>(), specs = db.collection<{ _id: string; spec: string }>(specsName)
+export function mongoStorage({ connection: { db, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): StorageEngine {
+  const tables = new Map<string, Table>(), specs = db.collection<{ _id: string; spec: string }>(specsName), indexes = createIndexes({ db, clock, log })
   let isClosed = false, closing: Promise<void> | undefined
 
   const check = () => {
@@ -106,9 +96,9 @@ export function mongoStorage({ connection: { db, ping, close }, clock }: { conne
       check()
       checkCollection(collection)
       const { name } = collection, kept = db.collection<Stored>(prefix + name), known = tables.get(name), spec = known ? union(known.spec, collection) : collection, text = JSON.stringify(spec)
-      await makeIndexes(kept, collection)
+      const [noted] = await Promise.all([orTold(specs.findOne({ _id: name })), indexes.want(spec, prefix + name)])
       // Most often it stands there already, and to look costs less than a write that a majority has to have.
-      if ((await orTold(specs.findOne({ _id: name })))?.spec !== text) await orTold(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
+      if (noted?.spec !== text) await orTold(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
       const table = known ?? { name, spec, kept, lanes: createLanes(), expires: undefined, sweptAt: clock.monotonic() }
       table.spec = spec
       table.expires = collection.expires ?? table.expires
@@ -207,9 +197,9 @@ export function mongoStorage({ connection: { db, ping, close }, clock }: { conne
     },
     close() {
       isClosed = true
-      return (closing ??= Promise.all([...tables.values()].map(({ lanes }) => lanes.settled())).then(close))
+      return (closing ??= Promise.all([...tables.values()].map(({ lanes }) => lanes.settled())).then(indexes.close).then(close))
     },
   }
 }
 
-export default defineAdapter<StorageEngine>({ port: 'storage', scheme: 'mongodb', options: urlOptions, open: async ({ url, clock }) => mongoStorage({ connection: await connect(url), clock }) })
+export default defineAdapter<StorageEngine>({ port: 'storage', scheme: 'mongodb', options: urlOptions, open: async ({ url, clock, log }) => mongoStorage({ connection: await connect(url), clock, log }) })

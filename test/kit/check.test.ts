@@ -20,9 +20,9 @@ export default { ...house, port: '${port}', scheme: '${scheme}', ${facts} open: 
 
 test('what each port promises holds for the adapters of the house, and what they ride on is opened for them', async () => {
   for (const [port, url, holds, unsupported, more] of [
-    ['queue', 'storage:', 20, 0], ['queue', 'storage:', 20, 0, { on: `storage=sqlite:${home}/q{n}.db` }], ['billing', 'ledger:', 18, 0], ['billing', 'ledger:', 18, 0, { on: `storage=sqlite:${home}/b{n}.db` }],
+    ['queue', 'storage:', 21, 0], ['queue', 'storage:', 21, 0, { on: `storage=sqlite:${home}/q{n}.db` }], ['billing', 'ledger:', 18, 0], ['billing', 'ledger:', 18, 0, { on: `storage=sqlite:${home}/b{n}.db` }],
     ['search', 'memory:', 31, 3], ['search', `sqlite:${home}/s{n}.db`, 31, 2], ['limits', 'memory:', 8, 0], ['clock', 'system:', 8, 0], ['clock', 'manual:', 8, 0],
-    ['mail', 'memory:', 9, 0], ['mail', `outbox:${home}/{n}`, 9, 0, { letters: `${home}/{n}` }], ['mail', 'outbox:', 3, 6],
+    ['traces', 'off:', 4, 3], ['traces', 'otlp:http://127.0.0.1:9', 6, 1], ['mail', 'memory:', 9, 0], ['mail', `outbox:${home}/{n}`, 9, 0, { letters: `${home}/{n}` }], ['mail', 'outbox:', 3, 6],
   ] as const) {
     const report = await check(port, url, more)
     assert.equal([report.ok, report.holds, report.unsupported, report.fails], [true, holds, unsupported, 0], `${port} ${url}: ${JSON.stringify(report.checks.filter(one => one.result === 'fails'))}`)
@@ -36,6 +36,7 @@ test('a broken one of each port fails by the name of what it does not keep', asy
     ['limits', 'limits/memory.ts', '{ ...engine, reset() {} }', ['limits: reset forgets one subject\'s count', 'limits: closed, it refuses; closing twice is allowed; opened again, it serves']],
     ['search', 'search/memory.ts', `{ ...engine, within: org => { const own = engine.within(org); return { ...own, query: async (name, query) => { const { where, ...rest } = query, { hits, more } = await own.query(name, { ...rest, limit: 100, offset: 0 }), all = where ? new Set((await own.query(name, query)).hits.map(hit => hit.id)) : undefined; return { hits: hits.filter(hit => !all || all.has(hit.id)).slice(query.offset ?? 0).slice(0, query.limit ?? 10), more } } } } }`, ['search: a filter loses nothing: what it lets through is found, however many are better', 'search: pages are parts of one order, and more says whether there are further ones']],
     ['search', 'search/memory.ts', `{ ...engine, within: () => engine.within('everybody') }`, ['search: one organisation\'s collection is unknown to another, and weighs nothing there', 'search: an organisation whose name is not plain is refused']],
+    ['traces', 'traces/off.ts', '{ ...engine, span: (name, options, act) => engine.span(name, options, act).catch(error => { throw new Error("traced", { cause: error }) }) }', ['traces: work within a span is done once, and its answer or what it throws is what comes back']],
     ['mail', 'mail/memory.ts', '{ ...engine, send: (letter, more) => engine.send({ ...letter, to: "ann@example.org" }, more) }', ['mail: whatever could forge a header or reach another reader is refused', 'mail: what was refused or aborted is not sent']],
     ['clock', 'clock/system.ts', '{ ...engine, id: () => crypto.randomUUID() }', ['clock: an id that is to come after another one does, however far ahead that clock was, and the ids after it do not follow it there', 'clock: ids are UUIDs of version 7 that never repeat and sort in the order of their making']],
     ['clock', 'clock/system.ts', '{ ...engine, sleep: (ms, signal) => new Promise((done, failed) => { const timer = setTimeout(done, ms); signal?.addEventListener("abort", () => { clearTimeout(timer); failed(signal.reason) }) }) }', ['clock: a sleeper does not keep the process alive']],
@@ -63,8 +64,8 @@ export default { ...house, scheme: 'whole', needs: [], fleeting: true, open: asy
   for (const [port, url, holds, reasons] of [
     ['billing', 'alone:', 12, { 'one process at a time': 6 }],
     ['limits', 'remote:', 3, { 'a clock of its own': 5 }],
-    ['queue', 'remote:', 7, { 'a clock of its own': 7, 'one process at a time': 6 }],
-    ['queue', 'whole:', 14, { 'in one process, by its declaration': 6 }],
+    ['queue', 'remote:', 8, { 'a clock of its own': 7, 'one process at a time': 6 }],
+    ['queue', 'whole:', 15, { 'in one process, by its declaration': 6 }],
   ] as const) {
     const report = await check(port, url)
     assert.ok(report.ok)
@@ -80,7 +81,7 @@ test('a mistake in what it rides on is told by the option\'s name', async () => 
   await fails(/^on: "sqlite:" is not written as <port>=<url>/, 'queue', 'storage:', { on: 'sqlite:' })
   await fails(/^on: there is no adapter "couch:"/, 'queue', 'storage:', { on: 'storage=couch:' })
   await fails(/^on: names one place for all checks; write \{n\}/, 'queue', 'storage:', { on: `storage=sqlite:${home}/one.db` })
-  await fails(/^port: .*there are storage, eventlog, blobs, search, billing, queue, limits, mail, clock, models/, 'http', 'restify:')
+  await fails(/^port: .*there are storage, eventlog, blobs, search, billing, queue, limits, mail, traces, clock, models/, 'http', 'restify:')
 })
 
 test.after(() => rmSync(home, { recursive: true, force: true }))

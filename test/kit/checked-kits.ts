@@ -14,6 +14,7 @@ import type { ModelProvider } from '#ports/models.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
+import type { Tracer } from '#ports/traces.ts'
 import { billingKit } from './billing.ts'
 import { blobsKit } from './blobs.ts'
 import { placeOf, type Parts } from './checked-place.ts'
@@ -26,6 +27,7 @@ import { queueKit } from './queue.ts'
 import type { Test } from './runner.ts'
 import { searchKit } from './search.ts'
 import { storageKit } from './storage.ts'
+import { tracesKit } from './traces.ts'
 
 /** What is told of a check that is not made. */
 export type Unasked = (check: string, why: string) => void
@@ -98,6 +100,11 @@ export const kits: Kits = {
         received: async () => (folder === undefined ? [...(last?.letters ?? [])] : arrived().filter(name => !before.includes(name)).map(name => readFileSync(join(folder, name), 'utf8'))),
       }
     } })
+  },
+  traces: async (test, parts, unasked) => {
+    const open = async () => (await placeOf<Tracer>(parts, systemClock())).open(), probe = await open(), isTraced = await probe.span('probe', {}, async ({ traceparent }) => traceparent !== undefined)
+    await probe.close()
+    tracesKit(test, 'traces', { open: async () => ({ tracer: await open() }), lacks: { traced: isTraced ? undefined : 'it traces nothing: its spans have no traceparent', received: 'what arrives at a collector cannot be read back there' }, unasked })
   },
   // A clock that can be told to move is told; with any other the check waits.
   clock: (test, parts) => clockKit(test, 'clock', { open: async () => (await placeOf<Clock>(parts, systemClock())).open(), pass: (clock, ms) => ('advance' in clock ? (clock as ManualClock).advance(ms) : wait(ms)) }),

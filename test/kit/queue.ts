@@ -20,6 +20,7 @@ export function queueKit(test: Test, name: string, { place, ...lacking }: Kit): 
       }
     })
   jobs(on)
+  depths(on)
   dedupe(on)
   retries(on)
   leases(on)
@@ -78,13 +79,15 @@ function jobs(on: On): void {
   })
   on('the function that define answers stops taking, and waits for what is under way', [], async (queue) => {
     const gate = latch()
-    let done = 0
+    let [begun, done] = [false, 0]
     const stop = queue.define('a', async () => {
+      begun = true
       await gate.opened
       done++
     })
     const first = await queue.enqueue('a', 1)
-    await ends(queue, first, 'running')
+    // The store may say so before the worker does, and what has not begun is not waited for.
+    await until(() => begun, 'its beginning')
     let stopped = false
     const stopping = stop().then(() => void (stopped = true))
     const second = await queue.enqueue('a', 2)
@@ -109,6 +112,27 @@ function jobs(on: On): void {
     await within(clock, 120_000, () => seen.size === 40, 'forty jobs', 1000)
     assert.deepEqual(new Set(seen.values()), new Set([1]))
     await other.close()
+  })
+}
+
+function depths(on: On): void {
+  on('how many wait and run is told by name: not those whose time is yet to come, nor what has ended', [], async (queue, { clock }) => {
+    const gate = latch(), names = ['a', 'b', 'nobody'], none = { waiting: 0, running: 0 }
+    assert.deepEqual(await queue.depth(names), { a: none, b: none, nobody: none })
+    for (let n = 0; n < 3; n++) await queue.enqueue('nobody', n)
+    const cancelled = await queue.enqueue('nobody', 3), failed = await queue.enqueue('c', 4)
+    await queue.cancel(cancelled)
+    await queue.enqueue('a', 5, { runAt: clock.now() + 3_600_000 })
+    queue.define('c', async () => { throw new Error('no') }, { attemptsMax: 1 })
+    await ends(queue, failed, 'failed')
+    queue.define('b', () => gate.opened, { concurrency: 2 })
+    const taken = await Promise.all(Array.from({ length: 5 }, (_, n) => queue.enqueue('b', n)))
+    await until(async () => (await queue.depth(['b']))['b']!.running === 2, 'two under way')
+    assert.deepEqual(await queue.depth([...names, 'c']), { a: none, b: { waiting: 3, running: 2 }, nobody: { waiting: 3, running: 0 }, c: none })
+    assert.deepEqual([await queue.depth(['nobody']), await queue.depth([])], [{ nobody: { waiting: 3, running: 0 } }, {}])
+    gate.open()
+    for (const id of taken) await ends(queue, id, 'done')
+    assert.deepEqual(await queue.depth(['b']), { b: none })
   })
 }
 
@@ -197,7 +221,7 @@ function states(on: On): void {
     const id = await queue.enqueue('a', null)
     await Promise.all([queue.close(), queue.close()])
     const timetable = { name: 'a', data: null, cron: '* * * * *', timezone: 'UTC' }
-    for (const call of [() => queue.enqueue('a', null), () => queue.schedule('k', timetable), () => queue.unschedule('k'), () => queue.cancel(id), () => queue.state(id), () => queue.ping()]) await refuses('UNAVAILABLE', call)
+    for (const call of [() => queue.enqueue('a', null), () => queue.schedule('k', timetable), () => queue.unschedule('k'), () => queue.cancel(id), () => queue.state(id), () => queue.depth(['a']), () => queue.ping()]) await refuses('UNAVAILABLE', call)
     assert.throws(() => queue.define('a', async () => {}), (error) => hasCode(error, 'UNAVAILABLE'))
   })
 }

@@ -122,6 +122,7 @@ function refusals(on: On): void {
     await refuses('UNAVAILABLE', () => engine.insert({ name: 'unknown', scope: 'platform' }, { id: 'a' }))
     for (const name of ['Big', '1a', 'a-b', 'a"b', '', '$cmd']) await refuses('INVALID_FIELD', () => engine.define({ name, scope: 'platform' }))
     await refuses('INVALID_FIELD', () => engine.define({ name: 'fine', scope: 'platform', index: [['a.b']] }))
+    for (const kind of ['unique', 'index']) await refuses('INVALID_FIELD', () => engine.define({ name: 'fine', scope: 'platform', [kind]: [['a_b'], ['a', 'b']] }))
   })
   on('defining the same again does nothing; more of it extends', async (engine) => {
     await engine.insertMany(things, [{ id: 'a', free: 'x', size: 1 }, { id: 'b', free: true }, { id: 'c' }])
@@ -184,6 +185,20 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     assert.deepEqual(await ids(third, { size: { gte: 6 } }), ['a', 'c'])
     await refuses('DUPLICATE', () => third.insert(things, { id: 'd', team: 'o', name: 'm' }))
     await third.close()
+    await at.clean?.()
+  })
+  test(`${name}: a unique key that the program declares no more refuses nothing after opening again; one that it declares otherwise holds`, async () => {
+    const at = await place()
+    const first = await at.open()
+    await first.define({ ...things, unique: [['team', 'name'], ['free'], ['rank']] })
+    await first.insert(things, { id: 'a', team: 'o', name: 'n', free: 'x', rank: 1 })
+    await first.close()
+    const second = await at.open()
+    await second.define({ ...things, unique: [['team', 'name'], ['rank', 'id']], index: [['free'], ['rank']] })
+    await second.insert(things, { id: 'b', free: 'x', rank: 1 })
+    await refuses('DUPLICATE', () => second.insert(things, { id: 'c', team: 'o', name: 'n' }))
+    assert.deepEqual(await ids(second, { free: 'x', rank: 1 }), ['a', 'b'])
+    await second.close()
     await at.clean?.()
   })
 }

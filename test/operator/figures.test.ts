@@ -3,8 +3,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import type { StorageEngine } from '#ports/storage.ts'
 import { definePlugin, fault } from '../../kernel/index.ts'
-import { startEngine } from '../kit/engine.ts'
+import { lasting, startEngine } from '../kit/engine.ts'
 import { says } from '../kit/puppet.ts'
 import { endServers, readEvents, startServer, type TestServer } from '../kit/server.ts'
 
@@ -119,6 +120,26 @@ test('a job is counted by how its try ended', async () => {
   await until('three tries', async () => (await sum(server, 'jobs_ended_total', 'job="working.job"')) === 3)
   assert.equal([await sum(server, 'jobs_ended_total', 'job="working.job"', 'result="done"'), await sum(server, 'jobs_ended_total', 'job="working.job"', 'result="failed"'), await sum(server, 'jobs_running')], [2, 1, 0])
   await server.stop()
+})
+
+test('what waits in the queue is told by name, once, whatever is reloaded; a queue that cannot tell takes no other figure with it', async () => {
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>(), others = await (await import('../../kernel/sources.ts')).loadPlugins(), shared = lasting({ exclusive: false })
+  const busy = definePlugin({ name: 'busy', version: '1.0.0', kernel: '^1.0.0', jobs: { 'busy.job': { run: () => gate, options: { concurrency: 1 } } } })
+  let isAway = false
+  const storage: StorageEngine = { ...shared.storage, count: (...asked) => (isAway ? Promise.reject(fault('UNAVAILABLE', { what: 'it', why: 'so' })) : shared.storage.count(...asked)) }
+  const given = { ...shared, storage }, [first, second] = [await startServer({ plugins: [busy, ...others], given }), await startServer({ plugins: [busy, ...others], given })], queue = first.engine<{ enqueue(name: string, data: unknown): Promise<string> }>('queue')
+  for (let n = 0; n < 5; n++) await queue.enqueue('busy.job', n)
+  await until('one at each', async () => (await sum(first, 'jobs_running', 'job="busy.job"')) + (await sum(second, 'jobs_running', 'job="busy.job"')) >= 1)
+  const page = await text(second), lines = page.split('\n').filter(line => line.startsWith('queue_jobs{job="busy.job"'))
+  assert.is(lines.length, 2)
+  assert.is(await sum(second, 'queue_jobs', 'job="busy.job"'), 5)
+  assert.ok((await sum(second, 'queue_jobs', 'job="busy.job"', 'state="waiting"')) >= 3)
+  assert.is(page.split('\n').filter(line => line === '# TYPE queue_jobs gauge').length, 1)
+  isAway = true
+  const third = await startServer({ plugins: [busy, ...others], given })
+  assert.equal([await sum(third, 'queue_jobs'), (await sum(third, 'adapter_call_errors_total', 'port="queue"', 'method="depth"')) > 0, (await third.call('GET', '/metrics')).status], [0, true, 200])
+  open()
+  for (const server of [first, second, third]) await server.stop()
 })
 
 test.after(endServers)

@@ -1,33 +1,11 @@
 // A whole run as a collector sees it: which span lies in which, and what each says of itself.
-import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { join, resolve } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { startCollector } from '../kit/collector.ts'
 import { endServers, readEvents, startServer } from '../kit/server.ts'
 
-type Value = { stringValue?: string; intValue?: number | string; arrayValue?: { values: Value[] } }
-type Wire = { traceId: string; spanId: string; parentSpanId?: string; name: string; kind: number; status: { code?: number }; attributes: { key: string; value: Value }[] }
-type Span = Omit<Wire, 'attributes'> & { attributes: Record<string, unknown> }
-const plain = ({ stringValue, intValue, arrayValue }: Value): unknown => stringValue ?? (arrayValue ? arrayValue.values.map(plain) : Number(intValue))
-
-/** Receives OTLP as JSON. */
-async function startCollector(status = 200) {
-  const spans: Span[] = [], bodies: string[] = [], paths = new Set<string>()
-  const server = createServer(async (request, response) => {
-    let body = ''
-    for await (const part of request) body += String(part)
-    bodies.push(body)
-    paths.add(request.url!)
-    const { resourceSpans } = JSON.parse(body) as { resourceSpans: { scopeSpans: { spans: Wire[] }[] }[] }
-    for (const { scopeSpans } of resourceSpans) for (const { spans: some } of scopeSpans) for (const span of some) spans.push({ ...span, attributes: Object.fromEntries(span.attributes.map(({ key, value }) => [key, plain(value)])) })
-    response.writeHead(status, { 'content-type': 'application/json' })
-    response.end('{}')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return { spans, bodies, paths, url: `http://127.0.0.1:${(server.address() as { port: number }).port}`, close: () => { server.closeAllConnections(); server.close() } }
-}
 const [server, client, internal] = [2, 3, 1], traceId = '4bf92f3577b34da6a3ce929d0e0e4736', callerSpan = '00f067aa0ba902b7'
 
 test('a run with a tool call is one trace: request, driving, model calls and tool, each in its place', async () => {

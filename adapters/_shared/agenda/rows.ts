@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { MongoServerError, ObjectId, type Collection, type Db, type WithId } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { JobState } from '#ports/queue.ts'
+import type { Depth, JobState } from '#ports/queue.ts'
 import type { Json } from '#ports/token.ts'
 import { keptMs, type Lease } from '../leased-run.ts'
 import { orTold } from '../mongodb/database.ts'
@@ -82,6 +82,12 @@ export function rowsIn(db: Db, clock: Clock) {
     },
     cancel: async (id: ObjectId): Promise<boolean> => (await orTold(kept.updateOne({ _id: id, state: 'waiting' }, over('cancelled')))).matchedCount === 1,
     state: async (id: ObjectId): Promise<JobState | undefined> => (await orTold(kept.findOne({ _id: id }, { projection: { state: 1 } })))?.state,
+
+    /** What has ended has neither a time nor a lock: both are counted along an index, Agenda's own and that of the locks. */
+    async depth(name: string): Promise<Depth> {
+      const [waiting, running] = await orTold(Promise.all([kept.countDocuments({ name, nextRunAt: { $lte: now() }, lockedAt: null }), kept.countDocuments({ name, lockedAt: { $gt: at(0) } })]))
+      return { waiting, running }
+    },
 
     /** The same times again keep what is due: a start of the server must not forget a time that was missed. */
     async schedule(key: string, { data, cron, timezone, due }: { data: Json; cron: string; timezone: string; due: number }): Promise<number> {

@@ -56,3 +56,6 @@ export async function connect(url: URL): Promise<Connection> {
   }
   return { db, ping, close: () => client.close() }
 }
+
+/** Milliseconds since 1970 by the server, whose clock is the same for every process (https://www.mongodb.com/docs/manual/reference/command/hello/: `localTime`). */
+export const serverTime = async (db: Db): Promise<number> => Number(((await orTold(db.command({ hello: 1 }))) as { localTime: Date }).localTime)

@@ -6,10 +6,14 @@ import { told } from './database.ts'
 
 /** Milliseconds: between two looks where there is no change stream; before a broken one is opened again, at most. */
 const lookMs = 500, pauseMsMax = 10_000
+/** How many are told at one look: a look costs two calls of the server, and ten thousand followers must not make it forty thousand a second. */
+export const lookedAtOnce = 200
+/** After so many looks, whether there is a change stream by now. */
+const looksMax = 120
 /** https://www.mongodb.com/docs/manual/reference/error-codes/: change streams are only supported on replica sets. */
 const noReplicaSet = 40_573
 
-type Watched<D> = { readonly clock: Clock; readonly log: Log; readonly signal: AbortSignal; /** In the order of the server. */ take(document: D): void; /** Something may have been missed. */ lag(): void }
+type Watched<D> = { readonly clock: Clock; readonly log: Log; readonly signal: AbortSignal; /** In the order of the server. */ take(document: D): void; /** Something may have been missed, by at most so many of those who wait now: in turn, where there are more. */ lag(most: number): void }
 
 export function watchInserts<D extends Document>(collection: Collection<D>, { clock, log, signal, take, lag }: Watched<D>): void {
   const once = async (opened: () => void) => {
@@ -20,7 +24,7 @@ export function watchInserts<D extends Document>(collection: Collection<D>, { cl
       const first = await stream.tryNext()
       opened()
       // Between the follower's first reading and now something may have come.
-      lag()
+      lag(Number.POSITIVE_INFINITY)
       if (first) seen(first)
       for await (const change of stream) seen(change)
     } finally {
@@ -28,16 +32,23 @@ export function watchInserts<D extends Document>(collection: Collection<D>, { cl
       stop()
     }
   }
+  const lookAround = async () => {
+    for (let looks = 0; looks < looksMax; looks++) {
+      await clock.sleep(lookMs, signal)
+      lag(lookedAtOnce)
+    }
+  }
   const forever = async () => {
-    for (let failures = 0; !signal.aborted;) {
+    for (let failures = 0, isAlone = false; !signal.aborted;) {
       try {
         await once(() => { failures = 0 })
       } catch (error) {
         if (signal.aborted) return
-        const isAlone = error instanceof MongoServerError && error.code === noReplicaSet
+        const wasAlone = isAlone
+        isAlone = error instanceof MongoServerError && error.code === noReplicaSet
         if (!isAlone) log('warn', 'mongodb.watch', { error: (told(error) as Error).message })
-        await clock.sleep(isAlone ? lookMs : Math.min(pauseMsMax, 100 * 2 ** failures++) * (0.5 + clock.random() / 2), signal)
-        if (isAlone) lag()
+        else if (!wasAlone) log('warn', 'mongodb.no_replica_set', { collection: collection.collectionName, look_ms: lookMs })
+        await (isAlone ? lookAround() : clock.sleep(Math.min(pauseMsMax, 100 * 2 ** failures++) * (0.5 + clock.random() / 2), signal))
       }
     }
   }

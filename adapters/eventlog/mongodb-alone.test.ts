@@ -1,0 +1,123 @@
+// The kit against a MongoDB that is no replica set, and so has no change streams: whoever follows what another process appends looks again and again.
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import { events, followTo, seqs } from '../../test/kit/eventlog-common.ts'
+import { eventlogKit } from '../../test/kit/eventlog.ts'
+import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
+import { startStandalone } from '../../test/kit/standalone.ts'
+import { manualClock } from '../clock/manual.ts'
+import { systemClock } from '../clock/system.ts'
+import { lookedAtOnce } from '../_shared/mongodb/watch.ts'
+import { mongoEventlog } from './mongodb.ts'
+
+const engineOf = async ({ connect }: ReturnType<typeof freshDatabase>, clock: Clock = systemClock(), log: Log = () => undefined) => mongoEventlog({ connection: await connect(), clock, log })
+
+if (mongoUrl === undefined) test.skip('mongodb that is no replica set (MONGODB_URL is not set)', () => undefined)
+else {
+  const alone = await startStandalone(mongoUrl)
+  test.after(() => alone.close())
+
+  eventlogKit(test, 'mongodb that is no replica set', {
+    survives: true,
+    place: async () => {
+      const database = freshDatabase(alone.url)
+      return {
+        clean: database.clean,
+        async open() {
+          const log = await engineOf(database)
+          return { log, close: () => log.close() }
+        },
+      }
+    },
+  })
+
+  test('mongodb that is no replica set: what one process appends, another follows: each event once, in order, whenever the follower began', async () => {
+    const database = freshDatabase(alone.url), engines = [await engineOf(database), await engineOf(database)] as const, [one, other] = engines, before = alone.asked()
+    try {
+      const following = [followTo(other, 'a', 300), followTo(other, 'a', 300, 17)]
+      for (let n = 0; n < 30; n++) {
+        await one.append('a', events(10, n * 10))
+        if (n === 15) following.push(followTo(other, 'a', 300))
+      }
+      const [whole, rest, late] = await Promise.all(following)
+      const all = Array.from({ length: 300 }, (_, n) => n + 1)
+      assert.equal([seqs(whole!), seqs(rest!), seqs(late!)], [all, all.slice(17), all])
+      assert.ok(alone.asked() > before, 'a change stream was asked for, and refused')
+    } finally {
+      for (const engine of engines) await engine.close()
+      await database.clean()
+    }
+  })
+
+  test('mongodb that is no replica set: it is told once, nothing is asked where nobody follows, of very many followers a part is at each look, and a set that it becomes is noticed', async () => {
+    const server = await startStandalone(mongoUrl!), database = freshDatabase(server.url), clock = manualClock(), said: string[] = [], engine = await engineOf(database, clock, (_, event) => said.push(event)), other = await engineOf(database), stop = new AbortController()
+    const reads = () => server.counts()['find'] ?? 0, streamsAsked = () => server.counts()['aggregate'] ?? 0, followers = lookedAtOnce + 50, seen: number[] = []
+    const quiet = () => new Promise(resolve => setTimeout(resolve, 100))
+    const reach = async (what: string, holds: () => boolean) => {
+      for (let tries = 0; !holds(); tries++) {
+        assert.ok(tries < 2000, `in vain: ${what}`)
+        await new Promise(resolve => setTimeout(resolve, 10))
+      }
+    }
+    /** Moves the time on; so many times the server is asked then, and not once more. */
+    const asks = async (ms: number, count: number, before = reads()) => {
+      await clock.advance(ms)
+      await reach(`${count} calls`, () => reads() >= before + count)
+      await quiet()
+      assert.is(reads() - before, count)
+    }
+    try {
+      const first = new AbortController()
+      const left = engine.follow('a', { signal: first.signal })[Symbol.asyncIterator]().next()
+      await reach('the first look', () => clock.sleeping() > 0)
+      first.abort()
+      await left
+      const streams = server.asked()
+      await quiet()
+      await asks(10_000, 0)
+      const before = reads()
+      const following = Promise.all(Array.from({ length: followers }, async (_, n) => {
+        for await (const batch of engine.follow(`s${n}`, { signal: stop.signal })) seen.push(...seqs(batch))
+      }))
+      // Two calls a follower: the head of its stream, and what lies behind.
+      await asks(0, 2 * followers, before)
+      await asks(500, 2 * lookedAtOnce)
+      assert.is(server.asked(), streams)
+      await other.append(`s${followers - 1}`, events(1))
+      await other.append('s0', events(1))
+      for (let n = 0; n < 2; n++) {
+        await clock.advance(500)
+        await quiet()
+      }
+      await reach('both events', () => seen.length === 2)
+      assert.equal(seen, [1, 1])
+      /** Until it is asked for a change stream once more, which is a minute or less away; an answer under way takes no time of this clock. */
+      const askedAgain = async () => {
+        for (let before = streamsAsked(), tries = 0; streamsAsked() === before; tries++) {
+          assert.ok(tries < 100, 'in vain: whether there is a change stream by now')
+          await clock.advance(1000)
+          await new Promise(resolve => setTimeout(resolve, 10))
+        }
+      }
+      await askedAgain()
+      assert.equal([server.asked(), said], [streams + 1, ['mongodb.no_replica_set']])
+      server.join()
+      await askedAgain()
+      await quiet()
+      await other.append('s7', events(1))
+      await reach('the event by a change stream', () => seen.length === 3)
+      stop.abort()
+      await following
+    } finally {
+      stop.abort()
+      await engine.close()
+      await other.close()
+      await database.clean()
+      await server.close()
+    }
+  })
+}
+
+test.run()
