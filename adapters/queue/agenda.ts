@@ -88,6 +88,7 @@ export async function agendaQueue({ connection, clock, log }: { connection: Conn
     const waited = new AbortController()
     await Promise.race([stopping, clock.sleep(closeMsMax, waited.signal).catch(() => {})])
     waited.abort()
+    engine.abandon()
     await connection.close()
   }
 

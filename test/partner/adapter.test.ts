@@ -47,7 +47,7 @@ test('what it does not keep is named', async () => {
 test('the adapters of the house hold too, and mistakes are told in a sentence', async () => {
   assert.is((await check('storage', `sqlite:${home}/{n}.db`)).ok, true)
   for (const [args, sentence] of [
-    [['storage', `sqlite:${home}/one.db`], /^url: names one place for all checks; write \{n\}/], [['nonsense', 'x:'], /^port: .*there are storage, eventlog, blobs, search, billing, queue, limits, mail, clock, models/],
+    [['storage', `sqlite:${home}/one.db`], /^url: names one place for all checks; write \{n\}/], [['nonsense', 'x:'], /^port: .*there are storage, eventlog, blobs, search, billing, queue, limits, mail, traces, clock, models/],
     [['storage', 'couch:'], /there is no adapter "couch:"; there are memory: mongodb: sqlite:/], [[], /^port: is required/],
   ] as const) {
     const { code, err } = await runMain(['adapters', 'check', ...args], env)

@@ -22,7 +22,7 @@ const always = new Date(0), never = new Date(8.64e15)
 export type Prepared = { run(row: Row, mark: string): Promise<void>; drop(): void }
 /** `prepare` is called before anybody can see that the job runs: from then on it can be cancelled. */
 export type Worker = { readonly name: string; readonly concurrency: number; readonly leaseMs: number; taking: boolean; busy: number; prepare(id: string): Prepared; idle(): void }
-export type Engine = { add(worker: Worker): void; remove(worker: Worker): void; wake(name: string): void; wakeAll(): void; stop(): Promise<void> }
+export type Engine = { add(worker: Worker): void; remove(worker: Worker): void; wake(name: string): void; wakeAll(): void; stop(): Promise<void>; /** Whatever runs still is over for Agenda, which would keep a timer for it, and the process by that. */ abandon(): void }
 type Claim = { readonly worker: Worker; readonly mark: string; readonly row: Row; readonly prepared: Prepared }
 
 /** Calls to look again; of many for one name while one is under way, one follows. */
@@ -51,6 +51,7 @@ export async function startAgenda({ db, rows, clock, log }: { db: Db; rows: Rows
   const { repository } = new MongoBackend({ mongo: db as never, collection: collectionName })
   await orTold(repository.connect())
   const workers: Worker[] = [], claims = new Map<string, Claim>()
+  const { promise: abandoned, resolve: abandon } = Promise.withResolvers<void>()
   let isStopped = false
 
   const claim = async (name: string): Promise<JobParameters | undefined> => {
@@ -103,7 +104,7 @@ export async function startAgenda({ db, rows, clock, log }: { db: Db; rows: Rows
     claims.delete(id)
     const { worker, mark, row, prepared } = held
     try {
-      await prepared.run(row, mark)
+      await Promise.race([prepared.run(row, mark), abandoned])
     } catch (error) {
       log('warn', 'queue.job_unsettled', { job: id, name: worker.name, error: (error as Error).message })
     } finally {
@@ -130,7 +131,7 @@ export async function startAgenda({ db, rows, clock, log }: { db: Db; rows: Rows
   await agenda.start()
 
   return {
-    wake,
+    wake, abandon,
     wakeAll: () => [...new Set(workers.map(({ name }) => name))].forEach(wake),
     add(worker) {
       workers.push(worker)
