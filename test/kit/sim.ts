@@ -47,7 +47,8 @@ export function createWorld({ choose, stallMs, skewMs = 0, seed = 1 }: { choose:
   const clockOf = (process: () => Process, number: number): Clock => {
     const random = seeded(seed * 1000 + number), skew = (number % 3) * skewMs
     const randomBytes = (bytes: number) => Uint8Array.from({ length: bytes }, () => random() * 256)
-    const read = () => epochMs + now + skew
+    // Whole milliseconds, as clocks tell them.
+    const read = () => Math.floor(epochMs + now + skew)
     return {
       now: read, monotonic: () => now + number * 1_000_000, random, randomBytes, id: uuids({ now: read, randomBytes }),
       sleep: (ms, signal) => new Promise((resolve, reject) => {
