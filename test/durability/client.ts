@@ -1,5 +1,6 @@
 // A client as a user would write it: it asks again under one key until it is answered, and comes back to a stream with its cursor.
 import * as assert from 'uvu/assert'
+import { tokenOf, type Signed } from '../kit/process.ts'
 
 export type Seen = { readonly id: number; readonly type: string; readonly data: Readonly<Record<string, unknown>> }
 export type Started = { readonly run_id: string; readonly session_id: string; readonly resumed: boolean }
@@ -32,17 +33,22 @@ export function textOf(frames: Iterable<string>): string {
 /** How long an answer is waited for before the same is asked again, unless the test says otherwise. */
 const patienceUsualMs = 3000
 
-export function createClient(base: string, token: string, patienceMs = patienceUsualMs) {
-  const headers = { authorization: `Bearer ${token}` }
-  let closed = false
+/** A token lives for fifteen minutes by the clock of whoever is asked, and some tests take longer. */
+export function createClient(base: string, { token, apiKey }: Pick<Signed, 'token' | 'apiKey'>, patienceMs = patienceUsualMs) {
+  let closed = false, bearer = token, renewing: Promise<void> | undefined
+  const headers = () => ({ authorization: `Bearer ${bearer}` })
+  /** All who are refused at once wait for one new token. */
+  const renew = (refused: string): Promise<void> => (refused !== bearer ? Promise.resolve() : (renewing ??= tokenOf(base, apiKey).then(next => { bearer = next }).finally(() => { renewing = undefined })))
 
   /** Asked again while nobody answers, or the answer is that it is not possible now. */
   async function ask<T>(method: string, path: string, body?: object): Promise<{ readonly status: number; readonly body: T }> {
     for (; !closed; await pause(50)) {
+      const used = bearer
       try {
-        const response = await fetch(base + path, { method, headers: { ...headers, ...(body ? { 'content-type': 'application/json' } : {}) }, signal: AbortSignal.timeout(patienceMs), ...(body ? { body: JSON.stringify(body) } : {}) })
+        const response = await fetch(base + path, { method, headers: { ...headers(), ...(body ? { 'content-type': 'application/json' } : {}) }, signal: AbortSignal.timeout(patienceMs), ...(body ? { body: JSON.stringify(body) } : {}) })
         const text = await response.text()
-        if (response.status !== 429 && response.status !== 503) return { status: response.status, body: (text === '' ? undefined : JSON.parse(text)) as T }
+        if (response.status === 401) await renew(used)
+        else if (response.status !== 429 && response.status !== 503) return { status: response.status, body: (text === '' ? undefined : JSON.parse(text)) as T }
       } catch (error) {
         if (error instanceof SyntaxError) throw error
       }
@@ -57,8 +63,9 @@ export function createClient(base: string, token: string, patienceMs = patienceU
 
   /** One connection, as far as it goes. */
   async function read(follower: Follower, hangUp: AbortSignal, onEvent: (event: Seen) => void): Promise<void> {
-    const response = await fetch(`${base}/runs/${follower.runId}/events`, { signal: hangUp, headers: { ...headers, ...(follower.last > 0 ? { 'last-event-id': String(follower.last) } : {}) } })
+    const used = bearer, response = await fetch(`${base}/runs/${follower.runId}/events`, { signal: hangUp, headers: { ...headers(), ...(follower.last > 0 ? { 'last-event-id': String(follower.last) } : {}) } })
     if (response.status === 503) return
+    if (response.status === 401) return renew(used)
     assert.is(response.status, 200)
     let rest = ''
     for await (const part of response.body!.pipeThrough(new TextDecoderStream())) {
@@ -100,7 +107,13 @@ export function createClient(base: string, token: string, patienceMs = patienceU
       }
       return { follower, over: toTheEnd() }
     },
-    log: async (runId: string) => framesOf(await (await fetch(`${base}/runs/${runId}/events`, { headers })).text()),
+    async log(runId: string) {
+      for (;;) {
+        const used = bearer, response = await fetch(`${base}/runs/${runId}/events`, { headers: headers() })
+        if (response.status !== 401) return framesOf(await response.text())
+        await renew(used)
+      }
+    },
     balance: () => get<{ balance: number; held: number; available: number }>('/balance'),
     /** All items of a list, page by page. */
     async all<T>(path: string): Promise<T[]> {

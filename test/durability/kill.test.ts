@@ -13,7 +13,7 @@ const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-kill-'))
 const env = { DATA_DIR: dataDir, PORT: String(await freePort()), MODELS_URL: `scripted:?tokens=${tokens}&interval_ms=30`, LIMITS_RUNS_PER_SECOND: '1000', LIMITS_RUNS_BURST: '1000' }
 
 let server: Process = await startProcess(env)
-const client = createClient(server.base, (await signUp(server.base, env, 1000)).token)
+const client = createClient(server.base, await signUp(server.base, env, 1000))
 
 test('no event that a client saw is lost or changed, every run ends, each is charged once', async () => {
   const following = await Promise.all(Array.from({ length: runsCount }, async (_, i) => client.follow(await client.start(`key-${i}`), `key-${i}`)))

@@ -68,6 +68,9 @@ export async function freePort(): Promise<number> {
 export type Signed = { readonly apiKey: string; readonly token: string; readonly orgId: string }
 export async function signUp(base: string, env: Env, credits: number): Promise<Signed> {
   const { api_key: apiKey, org_id: orgId } = await commandLine<{ api_key: string; org_id: string }>(['admin', 'create-user', '--email', `user-${crypto.randomUUID()}@example.org`, '--credits', String(credits)], env)
+  return { apiKey, orgId, token: await tokenOf(base, apiKey) }
+}
+export async function tokenOf(base: string, apiKey: string): Promise<string> {
   const response = await fetch(`${base}/auth/token`, { method: 'POST', headers: { 'x-api-key': apiKey } })
-  return { apiKey, orgId, token: ((await response.json()) as { access_token: string }).access_token }
+  return ((await response.json()) as { access_token: string }).access_token
 }

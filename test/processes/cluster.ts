@@ -40,7 +40,7 @@ export async function startCluster(storageUrl: string, roles: readonly (Role | r
     return member
   }
   for (const one of roles) await (typeof one === 'string' ? add(one) : add(...one))
-  const base = `http://127.0.0.1:${front.port}/api/v1`, { env } = members[0]!, { token, orgId } = await signUp(base, env, credits), client = createClient(base, token, patienceMs)
+  const base = `http://127.0.0.1:${front.port}/api/v1`, { env } = members[0]!, who = await signUp(base, env, credits), { token, orgId } = who, client = createClient(base, who, patienceMs)
   opened.push({
     async close() {
       client.close()

@@ -38,8 +38,8 @@ else {
       assert.equal([program, flag], ['node', '-e'])
       execFileSync(process.execPath, ['-e', code!.replace('8080', env.PORT)])
     }
-    const [first, second] = members.filter(({ name }) => name === 'api'), { token } = await signUp(first!.process.base, first!.env, 100)
-    const starting = createClient(first!.process.base, token, 20_000), reading = createClient(second!.process.base, token, 20_000)
+    const [first, second] = members.filter(({ name }) => name === 'api'), who = await signUp(first!.process.base, first!.env, 100)
+    const starting = createClient(first!.process.base, who, 20_000), reading = createClient(second!.process.base, who, 20_000)
     for (let n = 0; n < 5; n++) {
       const { follower, over } = reading.follow(await starting.start(`key-${n}`, { message: 'What are you?' }), `key-${n}`)
       await over
