@@ -15,10 +15,12 @@ import { keyOf } from './steps/call.ts'
 const parameters = { type: 'object' } as const, bodies: { name: string; key: string }[] = []
 let probed: () => ToolAnswer | 'not done' | undefined = () => undefined
 const tool = (name: string, more: Partial<Tool> = {}): Tool => ({ name, description: 'For a test.', parameters, run: (_, { key }) => { bodies.push({ name, key }); return { content: `${name} said so` } }, ...more })
-/** Its first body is cut short by a storage that is away. */
+/** So many bodies are cut short by a storage that is away. */
+let falls = 1
+const away = () => fault('UNAVAILABLE', { what: 'The database', why: 'it is away' })
 const stumbling = (name: string, more: Partial<Tool>): Tool => tool(name, { ...more, run: (_, { key }) => {
   bodies.push({ name, key })
-  if (bodies.length === 1) throw fault('UNAVAILABLE', { what: 'The database', why: 'it is away' })
+  if (bodies.length <= falls) throw away()
   return { content: `${name} said so` }
 } })
 const engine = await startEngine(request => says(`heard: ${resultsIn(request).join(' | ')}`), {
@@ -68,6 +70,28 @@ test('what the storage cut short goes on when it is back, where that cannot happ
     assert.is(status, expected[0], name)
     assert.match(String(content), expected[1])
     assert.is(bodies.length, ran, name)
+  }
+})
+
+test('what the storage cuts short time after time goes on for a while; where it stays away that is told, and what may have been done is not known', async () => {
+  for (const [name, times, expected, ran] of [['retries', 3, ['ok', 'retries said so'], 4], ['retries', 99, ['failed', /is away/], 6]] as const) {
+    falls = times
+    const { results } = await goOn([took(1), wanted(name), accepted])
+    assert.is(results[0]![0], expected[0])
+    assert.match(String(results[0]![1]), expected[1])
+    assert.is(bodies.length, ran)
+  }
+  falls = 1
+  for (const [records, times, expected] of [[[began('knows')], 2, ['ok', 'paid at noon']], [[began('knows')], 99, ['unknown', /not known/]], [[], 2, ['ok', 'paid at noon']]] as const) {
+    let asked = 0
+    probed = () => {
+      if (asked++ < times) throw away()
+      return { content: 'paid at noon' }
+    }
+    const { results: [[status, content] = []] } = await goOn([took(1), wanted(records.length > 0 ? 'knows' : 'probes'), accepted, ...records])
+    assert.is(status, expected[0])
+    assert.match(String(content), expected[1])
+    assert.is(asked, times === 2 ? 3 : 6)
   }
 })
 

@@ -60,7 +60,7 @@ function checkCalls(log: readonly Seen[], { key, notes, questions }: Wish): void
   const idOf = (data: Seen['data']) => `${data['step']} ${data['call_id']}`
   assert.equal(results.map(idOf).sort(), calls.map(idOf).sort(), `${key}: each call has one result`)
   assert.is(new Set(calls.map(idOf)).size, calls.length, `${key}: each call was made once`)
-  assert.equal(results.filter(({ status }) => status !== 'ok'), [], `${key}: none went wrong`)
+  assert.equal(results.filter(({ status }) => status !== 'ok'), [], `${key}: none went wrong: ${JSON.stringify(results.filter(({ status }) => status !== 'ok')).slice(0, 600)}`)
   assert.is(calls.filter(({ name }) => name === 'note').length, notes.length, key)
   const asked = log.filter(({ type }) => type in answers), answered = of(log, 'choice_answer')
   assert.is(asked.length, questions, `${key}: it asked`)

@@ -33,6 +33,8 @@ export type Calling = {
 }
 const timeoutDefaultMs = 30_000
 const errorCharsMax = 500
+/** Where something is away: how often it is tried again, and how long before the first of these tries, in milliseconds; twice as long before each further one. */
+const awayTriesMax = 5, awayMs = 50
 const unknownOutcome: Outcome = { status: 'unknown', content: 'It is not known whether this call was carried out. It was not repeated. Tell the user, and do not call it again unless the user asks for it.' }
 
 /** The same for every try of this call, and for no other: a UUID (version 8, RFC 9562 section 5.8) of where it stands in its run. */
@@ -74,8 +76,9 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
 }
 
 type Result = Outcome | { readonly ask: Question }
+type Tried = Result & Pick<Failure, 'away'>
 
-async function once(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Result & { readonly away?: true }> {
+async function once(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Tried> {
   const act = () => within(tool, info, call => tool.run(args, call), calling)
   const result = await calling.spans.tool(tool.name, callId, act, outcome => !('answer' in outcome) || ('isError' in outcome.answer && outcome.answer.isError === true))
   if (!('answer' in result)) return result
@@ -83,20 +86,28 @@ async function once(tool: Tool, args: Json, info: Info, callId: string, calling:
 }
 
 /** A call whose body may have begun: what acts on the world and cannot tell is not called again. */
-async function again(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Result> {
+async function again(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Tried> {
   if (effectOf(tool) !== 'once') return once(tool, args, info, callId, calling)
   const { probe } = tool
   const found = probe ? await within(tool, info, call => probe(call.key, call), calling) : undefined
+  if (found && !('answer' in found) && found.away) return { ...unknownOutcome, away: true }
   if (!found || !('answer' in found) || found.answer === undefined) return unknownOutcome
   if (found.answer === 'not done') return once(tool, args, info, callId, calling)
   return 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content }
 }
-/** What the storage's absence has cut short goes on when it is back, where it may; while it is away, another driver does. */
-async function body(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Result> {
-  const result = await once(tool, args, info, callId, calling)
-  if (!result.away || (effectOf(tool) === 'once' && !tool.probe)) return result
-  await calling.secure()
-  return again(tool, args, info, callId, calling)
+/**
+ * What the platform's own parts have cut short by their absence goes on when they are back, where it may. While the storage is away, another driver does; but it comes back in pieces, one connection after
+ * the other, so that once more is not enough. A part that stays away is told.
+ */
+async function persist(tool: Tool, args: Json, info: Info, callId: string, calling: Calling, first: typeof once): Promise<Result> {
+  const { clock, stopper } = calling
+  let tried = await first(tool, args, info, callId, calling)
+  for (let tries = 0; tries < awayTriesMax && tried.away && (effectOf(tool) !== 'once' || tool.probe) && stopper.stopped() !== 'cancelled'; tries++) {
+    await calling.secure()
+    await clock.sleep(awayMs * 2 ** tries * (0.5 + clock.random()), stopper.signal()).catch((error: unknown) => (stopper.stopped() === 'cancelled' ? undefined : Promise.reject(error)))
+    tried = await again(tool, args, info, callId, calling)
+  }
+  return tried
 }
 
 /** Brings every call of the step to its outcome, as far as that goes without the user. Answers the question that is open, if one is. */
@@ -134,12 +145,12 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
     const args = toolbox.argumentsOf(tool, one.call.arguments)
     if (tool.approval && !one.answered) return ask(one, 'approval', { action: tool.name, arguments: args })
     // Under another driver.
-    if (one.begun) return settle(one, await again(tool, args, info(one), one.call.id, calling))
+    if (one.begun) return settle(one, await persist(tool, args, info(one), one.call.id, calling, again))
     journal.write(event('tool_call', { ...place(one), arguments: args }))
     await audit.began(run, { ...info(one), tool: tool.name, effect: effectOf(tool), step: step.index })
     // What acts on the world waits for its intent to be on disk, and asks once more whether it may.
     if (effectOf(tool) !== 'none') await calling.secure()
-    return calling.stopper.whileActing(async () => settle(one, await body(tool, args, info(one), one.call.id, calling)))
+    return calling.stopper.whileActing(async () => settle(one, await persist(tool, args, info(one), one.call.id, calling, once)))
   }
 
   const isParallel = ({ call }: CallState) => {
