@@ -3,7 +3,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import { events, followTo, seqs } from '../../test/kit/eventlog-common.ts'
+import { events, followedAcross, seqs } from '../../test/kit/eventlog-common.ts'
 import { eventlogKit } from '../../test/kit/eventlog.ts'
 import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
 import { startStandalone } from '../../test/kit/standalone.ts'
@@ -36,14 +36,7 @@ else {
   test('mongodb that is no replica set: what one process appends, another follows: each event once, in order, whenever the follower began', async () => {
     const database = freshDatabase(alone.url), engines = [await engineOf(database), await engineOf(database)] as const, [one, other] = engines, before = alone.asked()
     try {
-      const following = [followTo(other, 'a', 300), followTo(other, 'a', 300, 17)]
-      for (let n = 0; n < 30; n++) {
-        await one.append('a', events(10, n * 10))
-        if (n === 15) following.push(followTo(other, 'a', 300))
-      }
-      const [whole, rest, late] = await Promise.all(following)
-      const all = Array.from({ length: 300 }, (_, n) => n + 1)
-      assert.equal([seqs(whole!), seqs(rest!), seqs(late!)], [all, all.slice(17), all])
+      await followedAcross(one, other)
       assert.ok(alone.asked() > before, 'a change stream was asked for, and refused')
     } finally {
       for (const engine of engines) await engine.close()

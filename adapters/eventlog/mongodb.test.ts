@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
-import { events, followTo, seqs } from '../../test/kit/eventlog-common.ts'
+import { events, followedAcross, seqs } from '../../test/kit/eventlog-common.ts'
 import { eventlogKit } from '../../test/kit/eventlog.ts'
 import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
 import { systemClock } from '../clock/system.ts'
@@ -35,16 +35,7 @@ else {
       await database.clean()
     }
   })
-  two('what one process appends, another follows: each event once, in order, whenever the follower began', async (one, other) => {
-    const following = [followTo(other, 'a', 300), followTo(other, 'a', 300, 17)]
-    for (let n = 0; n < 30; n++) {
-      await one.append('a', events(10, n * 10))
-      if (n === 15) following.push(followTo(other, 'a', 300))
-    }
-    const [whole, rest, late] = await Promise.all(following)
-    const all = Array.from({ length: 300 }, (_, n) => n + 1)
-    assert.equal([seqs(whole!), seqs(rest!), seqs(late!)], [all, all.slice(17), all])
-  })
+  two('what one process appends, another follows: each event once, in order, whenever the follower began', followedAcross)
   two('of two that append at one place exactly one is refused, however old its knowledge is', async (one, other) => {
     await one.append('a', events(2))
     assert.is(await other.append('a', events(1), { expect: 2 }), 3)

@@ -1,4 +1,5 @@
 // What the parts of the event log's kit share.
+import assert from 'node:assert/strict'
 import type { EventlogEngine, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
 
 export type On = (title: string, run: (log: EventlogEngine) => Promise<void>) => void
@@ -16,4 +17,16 @@ export async function followTo(log: EventlogEngine, stream: string, last: number
     if (found.at(-1)!.seq >= last) break
   }
   return found
+}
+
+/** What one of two engines on the same log appends, the other follows: each event once, in order, whenever the follower began. */
+export async function followedAcross(one: EventlogEngine, other: EventlogEngine): Promise<void> {
+  const following = [followTo(other, 'a', 300), followTo(other, 'a', 300, 17)]
+  for (let n = 0; n < 30; n++) {
+    await one.append('a', events(10, n * 10))
+    if (n === 15) following.push(followTo(other, 'a', 300))
+  }
+  const [whole, rest, late] = await Promise.all(following)
+  const all = Array.from({ length: 300 }, (_, n) => n + 1)
+  assert.deepEqual([seqs(whole!), seqs(rest!), seqs(late!)], [all, all.slice(17), all])
 }
