@@ -185,7 +185,7 @@ function follows(on: On): void {
     await log.ping()
     for (const n of range(1, 50)) await log.append(`s${n * 100}`, events(2))
     await log.durable()
-    const deadline = Date.now() + 5000
+    const deadline = Date.now() + 60_000
     while (got < 100 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 5))
     stop.abort()
     await Promise.all(all)

@@ -52,7 +52,7 @@ export async function commandLine<T>(args: readonly string[], env: Env): Promise
 export type Ran = { readonly code: number; readonly out: string; readonly err: string }
 /** One start of the program, to its end, whatever that is; `code` is -1 where it had to be ended after ten seconds. */
 export const runMain = (args: readonly string[], env: Env): Promise<Ran> => new Promise(done => {
-  execFile(process.execPath, [...flags, main, ...args], { cwd: home, env: { ...process.env, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error', ...env }, timeout: 10_000 }, (error, out, err) => done({ code: error ? (typeof error.code === 'number' ? error.code : -1) : 0, out, err }))
+  execFile(process.execPath, [...flags, main, ...args], { cwd: home, env: { ...process.env, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'error', ...env }, timeout: 60_000 }, (error, out, err) => done({ code: error ? (typeof error.code === 'number' ? error.code : -1) : 0, out, err }))
 })
 
 /** A free port that stays the same over restarts. */

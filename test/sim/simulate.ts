@@ -1,7 +1,9 @@
-// npm run simulate -- --seeds N --from S --pairs N: one fault at every moment in three orders, worlds by chance, pairs of faults. Ends with the counts; exit code 1 when anything failed.
+// npm run simulate -- --seeds N --from S --pairs N: one fault at every moment in three orders, worlds by chance, pairs of faults; then whether it finds the faults that are planted into the source.
+// Ends with the counts; exit code 1 when anything failed.
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+import { huntAll } from './hunts.ts'
 import { bySeed, pairs, singles, told, worlds, type Count, type Failure } from './sweep.ts'
 
 type Share = { readonly seeds: number; readonly from: number; readonly pairs: number; readonly worker: number; readonly workers: number }
@@ -42,4 +44,7 @@ if (isMainThread) {
     for (const failure of failures.slice(0, printedMax)) process.stdout.write(`${failure}\n`)
     if (failures.length > 0) process.exitCode = 1
   }
+  const { planted, missed } = await huntAll(workers)
+  process.stdout.write(`planted faults: ${planted - missed.length} of ${planted} found\n${missed.map(one => `${one}\n`).join('')}`)
+  if (missed.length > 0) process.exitCode = 1
 } else parentPort!.postMessage(await work(workerData as Share))
