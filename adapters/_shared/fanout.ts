@@ -6,8 +6,8 @@ import type { LoggedEvent } from '#ports/eventlog.ts'
 const bufferedMax = 256
 
 export type Log = {
-  /** At most `limit` events after `after`, applied ones included. */
-  read(stream: string, after: number, limit: number): Promise<LoggedEvent[]>
+  /** At most `limit` events after `after`, applied ones included. Once `signal` aborts, nobody waits for them any more. */
+  read(stream: string, after: number, limit: number, signal: AbortSignal): Promise<LoggedEvent[]>
   durable(): Promise<void>
 }
 type Batch = readonly LoggedEvent[]
@@ -110,7 +110,7 @@ function createFollower(log: Log, stream: string, after: number, signal: AbortSi
   /** Whatever is appended after this read is delivered, so from here on the buffer takes part. */
   async function readBack(): Promise<Batch | undefined> {
     drop(false)
-    const events = await log.read(stream, at, bufferedMax)
+    const events = await log.read(stream, at, bufferedMax, signal)
     if (stopped || events.length === 0) return undefined
     try {
       await log.durable()

@@ -52,6 +52,20 @@ else {
     const { last } = await one.bounds('a')
     assert.equal(seqs(await other.read('a')), Array.from({ length: last }, (_, n) => n + 1))
   })
+  two('thousands that begin to follow at once do not keep an append waiting', async (one, other) => {
+    const many = 2000, stop = new AbortController()
+    await one.append('a', events(1))
+    let began = 0
+    const following = Promise.all(Array.from({ length: many }, async () => {
+      for await (const batch of other.follow('a', { signal: stop.signal })) began += batch.length
+    }))
+    await other.append('b', events(1))
+    const before = began
+    while (began < many) await new Promise(resolve => setTimeout(resolve, 5))
+    stop.abort()
+    await following
+    assert.ok(before < many / 2, `${before} had read when it was appended`)
+  })
   two('a rewrite and a trim by one process are what the other reads; nothing is read twice or left out meanwhile', async (one, other) => {
     for (let n = 0; n < 60; n++) await one.append('a', events(5))
     let going = true

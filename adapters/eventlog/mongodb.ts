@@ -1,5 +1,6 @@
 // Event streams in MongoDB. An append is one document, whose id says where in its stream it begins: of two that begin at the same place one is refused, and no transaction is needed.
 import { MongoBulkWriteError, type Collection as Kept } from 'mongodb'
+import pLimit from 'p-limit'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -22,6 +23,8 @@ type Waiting = { readonly segment: Segment; readonly done: () => void; readonly 
 
 const standingsKept = 10_000, segmentsRead = 100, readTries = 10, eventsTogether = 256
 const duplicate = 11_000
+/** How many followers read at a time: of the connections so large a part, and each read makes two calls. Ten thousand that begin at once, or find their change stream broken, keep no append waiting. */
+const readBackShare = 1 / 4
 
 /** Appends of many streams travel together: what comes while one message is under way goes with the next. */
 function createWriter(segments: Kept<Segment>) {
@@ -99,7 +102,8 @@ export async function mongoEventlog({ connection: { db, ping, close }, clock, lo
     }
     return events.slice(0, limit)
   }
-  const fanout = createFanout({ read: async (name, after, limit) => (check(), readFrom(name, after, limit)), durable: async () => check() })
+  const readingBack = pLimit(Math.max(1, Math.floor(db.client.options.maxPoolSize * readBackShare)))
+  const fanout = createFanout({ read: (name, after, limit, signal) => readingBack(async () => (check(), signal.aborted ? [] : readFrom(name, after, limit))), durable: async () => check() })
   const watching = { begun: false }
   const watch = () => {
     if (watching.begun) return
