@@ -1,6 +1,7 @@
 // Packages of plugins in the shared storage: from there come processes by them that were not there when one was added, and installations that were restored or moved.
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
-import { createWriteStream, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { create, extract } from 'tar'
@@ -91,7 +92,9 @@ export function createParcels({ storage, clock, config: { auth_secret: secret } 
       mkdirSync(home, { recursive: true, mode: 0o700 })
       const staging = mkdtempSync(join(home, '.new-')), packed = join(staging, 'packed'), whole = join(staging, 'whole'), at = join(home, folder), hash = createHash('sha256')
       try {
-        await pipeline(read(parcel, hash), createWriteStream(packed, { mode: 0o600 }))
+        // A stream that opens its file by itself may do so when the folder is about to go.
+        const file = await open(packed, 'wx', 0o600)
+        await pipeline(read(parcel, hash), file.createWriteStream())
         const found = Buffer.from(macOf(folder, hash.digest())), kept = Buffer.from(parcel.mac)
         if (found.length !== kept.length || !timingSafeEqual(found, kept)) throw refuse(`${folder} is not as it was added, or was added under another AUTH_SECRET; add it again`)
         mkdirSync(whole)
