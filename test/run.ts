@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path'
 
 const home = resolve(import.meta.dirname, '..')
 /** Two cores are busy with three, for many wait; beside servers, and with several processes in a file, two are enough. */
-const atOnce = process.env['MONGODB_URL'] === undefined ? 3 : 2
+const besideServers = process.env['MONGODB_URL'] !== undefined, atOnce = besideServers ? 2 : 3
 /** An open handle would keep a file for ever; the slowest file takes less than half of this. */
 const fileMsMax = 360_000
 
@@ -44,8 +44,8 @@ const files = globSync(['{kernel,ports,adapters,plugins,contracts,test}/**/*.tes
 const results: Result[] = [], waiting = [...files]
 
 await Promise.all(Array.from({ length: atOnce }, async (_, lane) => {
-  // Those of whole processes come last by name: one lane begins there, so that two of them seldom share the cores.
-  const next = () => (lane === 0 ? waiting.pop() : waiting.shift())
+  // The longest come last by name, and are begun with; beside servers by one lane only, so that two files of several processes seldom share the cores.
+  const next = () => (besideServers && lane > 0 ? waiting.shift() : waiting.pop())
   for (let file = next(); file; file = next()) {
     const result = await runFile(file)
     results.push(result)
