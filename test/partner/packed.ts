@@ -34,9 +34,11 @@ async function inTurn<T>(work: () => Promise<T>): Promise<T> {
 export const pack = async (from: string, into: string): Promise<string> => join(into, (await run('npm', ['pack', '--pack-destination', into, '--loglevel=error'], from)).stdout.trim().split('\n').at(-1)!)
 
 const parts = ['kernel', 'ports', 'adapters', 'plugins', 'contracts', 'test', 'docs', 'package.json', 'tsconfig.json', 'tsconfig.build.json', 'README.md']
+/** What a test makes for a while, where its imports resolve. */
+const made = join(repository, 'test/examples/made/')
 /** Another one when a file that is packed, or that makes what is packed, was touched. */
 function stateOf(): string {
-  const files = parts.map(part => join(repository, part)).flatMap(path => (statSync(path).isFile() ? [path] : globSync('**/*.{ts,mjs,js,json,md}', { cwd: path, exclude: name => name === 'node_modules' }).map(name => join(path, name)))).sort()
+  const files = parts.map(part => join(repository, part)).flatMap(path => (statSync(path).isFile() ? [path] : globSync('**/*.{ts,mjs,js,json,md}', { cwd: path, exclude: name => name === 'node_modules' }).map(name => join(path, name)))).filter(file => !file.startsWith(made)).sort()
   return createHash('sha256').update(files.map(file => { const { size, mtimeMs } = statSync(file); return `${file} ${size} ${mtimeMs}` }).join('\n')).digest('hex')
 }
 const kept = join(repository, 'node_modules/.cache/agent-platform-packed')
