@@ -69,7 +69,7 @@ test('200 runs through a disk that is full for a while, and a process that dies 
   }, { others: true })
   const interrupted = readers.filter(({ frames }) => [...frames.values()].some(frame => seenIn(frame).type === 'superseded')).length
   assert.ok(refused.every(count => count >= 20), `there was no room: ${refused}`)
-  assert.ok(interrupted >= 5, `runs were taken up in mid-answer: ${interrupted}`)
+  assert.ok(interrupted >= 20, `runs were taken up in mid-answer: ${interrupted}`)
 })
 
 test.after(endRounds)

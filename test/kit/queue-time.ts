@@ -50,8 +50,9 @@ export function schedules(on: On): void {
     queue.define('a', async () => void at.push(clock.now()))
     const { nextAt } = await queue.schedule('k', { name: 'a', data: 'x', cron: '40 5 * * *', timezone: 'Asia/Kolkata' })
     assert.equal(new Date(nextAt).toISOString(), '2030-01-01T00:10:00.000Z')
-    await within(clock, 15 * minute, () => at.length === 1, 'the morning', minute)
-    assert.ok(at[0]! >= nextAt)
+    // The clock stops soon after it, for the answer's way through a thread may outlast its steps.
+    await within(clock, 11 * minute, () => at.length === 1, 'the morning', minute)
+    assert.ok(at[0]! >= nextAt && at[0]! < nextAt + 3 * minute)
   })
   on('times that were missed fire once, even when the schedule is stated again at the start', ['another', 'time'], async (queue, { clock, another }) => {
     const timetable = { name: 'a', data: null, cron: '*/5 * * * *', timezone: 'UTC' }

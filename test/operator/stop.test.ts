@@ -63,6 +63,7 @@ test('a call that hangs is waited for DRAIN_MS, and named when it is left', asyn
   const took = await stop()
   assert.ok(took >= 690, `${took} ms`)
   assert.is(server.child.exitCode, 0)
+  assert.not.ok(lines().some(({ event }) => event === 'stop.left'), 'its own time ended it, not the limit of the whole stop')
   const { plugin, calls, generation } = lines().find(({ event }) => event === 'plugin.left')!
   assert.equal([plugin, calls, typeof generation], ['hanging', 2, 'number'])
 })
