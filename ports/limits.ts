@@ -7,6 +7,8 @@ export type Rate = { readonly perSecond: number; readonly burst: number } | { re
 export type RateLimiter = Lifecycle & {
   /** `name`: of the limit; `subject`: who is counted, such as a user's id; `cost`: how many it counts for, default 1. 0 when it is allowed and counted, else the milliseconds to wait; a refused try is not counted. */
   take(name: string, subject: string, rate: Rate, cost?: number): Promise<number> | number
+  /** Takes back what `take` has counted, such as a try that turned out to be no guess. */
+  refund(name: string, subject: string, rate: Rate, cost?: number): Promise<void> | void
   /** Forgets what was counted. */
   reset(name: string, subject: string): Promise<void> | void
 }

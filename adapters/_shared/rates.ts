@@ -28,3 +28,13 @@ export function judge(name: string, rate: Rate, { known, now, cost }: { known: C
   if (!(cost >= 0 && cost <= most)) throw fault('INVALID_FIELD', { field: 'cost', why: `${name}: a cost of ${cost} never fits, at most ${most} pass at once` })
   return 'burst' in rate ? bucket(known, { ...rate, now, cost }) : window(known, { ...rate, now, cost })
 }
+
+/** What is known of a subject once `cost` is given back; undefined when nothing is left in force. */
+export function refunded(rate: Rate, { known, now, cost }: {
+  known: Count | undefined; now: number; cost: number
+}): Count | undefined {
+  if (known === undefined || known.until <= now) return undefined
+  if (!('burst' in rate)) return { until: known.until, used: Math.max(0, known.used - cost) }
+  const until = known.until - (cost * 1000) / rate.perSecond
+  return until <= now ? undefined : { until, used: 0 }
+}

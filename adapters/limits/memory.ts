@@ -4,27 +4,76 @@ import type { Clock } from '#ports/clock.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import { gate } from '../_shared/gate.ts'
 import { wholeOption } from '../_shared/options.ts'
-import { judge, type Count } from '../_shared/rates.ts'
+import { judge, refunded, type Count } from '../_shared/rates.ts'
 
 const SUBJECTS_MAX = 100_000
-export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: { clock: Pick<Clock, 'monotonic'>; subjectsMax?: number }): RateLimiter {
+/** How many subjects a new one may share its count with, once every own count is taken. */
+const SHARED_COUNTS = 4096
+/** How many counts are looked at for each one that is added: enough to be rid of what is over. */
+const LOOKED_AT = 4
+
+/** FNV-1a, 32 bits (draft-eastlake-fnv). It spreads subjects; it keeps no secret. */
+function spread(text: string): number {
+  let hash = 0x811c9dc5
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
+  return (hash >>> 0) % SHARED_COUNTS
+}
+
+/** A count that is in force is never forgotten: nobody can flood it out with subjects of their own.
+ *  Past `subjectsMax`, new subjects share counts, which makes their limits stricter, never looser. */
+function createCounts(subjectsMax: number) {
   const counts = new Map<string, Count>()
+  let oldest: Iterator<[string, Count]> = counts.entries()
+  const forgetSome = (now: number): void => {
+    for (let looked = 0; looked < LOOKED_AT; looked++) {
+      const { done, value } = oldest.next()
+      if (done) oldest = counts.entries()
+      else if (value[1].until <= now) counts.delete(value[0])
+    }
+  }
+  return {
+    /** Under which key the subject is counted. */
+    keyOf(name: string, subject: string, now: number): string {
+      const own = `${name}\n${subject}`
+      if (counts.has(own)) return own
+      const shared = `${name}\nshared ${spread(own)}`
+      // What was counted together stays in force, also when there is room again.
+      const inForce = (counts.get(shared)?.until ?? now) > now
+      return inForce || counts.size >= subjectsMax ? shared : own
+    },
+    get: (key: string) => counts.get(key),
+    set(key: string, count: Count | undefined, now: number): void {
+      if (count === undefined || count.until <= now) counts.delete(key)
+      else counts.set(key, count)
+      forgetSome(now)
+    },
+    clear: () => counts.clear(),
+    get size() { return counts.size },
+  }
+}
+
+type Options = { clock: Pick<Clock, 'monotonic'>; subjectsMax?: number }
+export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: Options): RateLimiter {
+  const counts = createCounts(subjectsMax)
   const { check, shut } = gate('The rate limiter')
-  const keyOf = (name: string, subject: string): string => `${name}\n${subject}`
   return {
     take(name, subject, rate, cost = 1) {
       check()
-      const key = keyOf(name, subject)
-      const { count, waitMs } = judge(name, rate, { known: counts.get(key), now: clock.monotonic(), cost })
-      // Taking the entry out first keeps the map in the order of last use: its first entry has been idle for longest.
-      counts.delete(key)
-      counts.set(key, count)
-      if (counts.size > subjectsMax) counts.delete(counts.keys().next().value!)
+      const now = clock.monotonic(), key = counts.keyOf(name, subject, now)
+      const { count, waitMs } = judge(name, rate, { known: counts.get(key), now, cost })
+      counts.set(key, count, now)
       return waitMs
+    },
+    refund(name, subject, rate, cost = 1) {
+      check()
+      const now = clock.monotonic(), key = counts.keyOf(name, subject, now)
+      counts.set(key, refunded(rate, { known: counts.get(key), now, cost }), now)
     },
     reset(name, subject) {
       check()
-      counts.delete(keyOf(name, subject))
+      // A shared count is not one subject's to forget.
+      const now = clock.monotonic(), key = counts.keyOf(name, subject, now)
+      if (key === `${name}\n${subject}`) counts.set(key, undefined, now)
     },
     async ping() {
       check()
@@ -38,6 +87,8 @@ export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: { clock: Pic
 export default defineAdapter<RateLimiter>({
   port: 'limits',
   scheme: 'memory', fleeting: true,
-  options: { subjects: `How many subjects are remembered; beyond it the longest idle is forgotten; default ${SUBJECTS_MAX}.` },
+  options: {
+    subjects: `How many subjects have a count of their own; beyond it, new ones share; default ${SUBJECTS_MAX}.`,
+  },
   open: async ({ url, clock }) => memoryLimits({ clock, subjectsMax: wholeOption(url, 'subjects', SUBJECTS_MAX, { min: 1 }) }),
 })

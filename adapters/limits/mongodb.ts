@@ -3,11 +3,11 @@ import type { Collection as Kept } from 'mongodb'
 import { hasCode } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Rate, RateLimiter } from '#ports/limits.ts'
+import type { RateLimiter } from '#ports/limits.ts'
 import { gate } from '../_shared/gate.ts'
 import { createLanes } from '../_shared/lanes.ts'
 import { connect, orTold, serverTime as timeOf, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
-import { judge } from '../_shared/rates.ts'
+import { judge, refunded, type Count } from '../_shared/rates.ts'
 
 /** `until`, `used`: as in `Count`, in milliseconds of the server's time. `ends`: for the server, which takes out what is over. */
 type Counted = { _id: string; until: number; used: number; rev: number; ends: Date }
@@ -35,27 +35,44 @@ export async function mongoLimits({ connection, clock, serverTime = () => timeOf
   await orTold(counts.createIndexes([{ key: { ends: 1 }, name: 'ends', expireAfterSeconds: keptSeconds }]))
   const keyOf = (name: string, subject: string): string => `${name}\n${subject}`
 
+  type Decided<T> = { readonly answer: T; readonly count: Count | undefined }
+  type Decide<T> = (known: Count | undefined, at: number) => Decided<T>
   /** Undefined when another process has counted meanwhile. */
-  const takeOnce = async (id: string, name: string, rate: Rate, cost: number): Promise<number | undefined> => {
-    const known = (await orTold(counts.findOne({ _id: id }))) ?? undefined, { count: { until, used }, waitMs } = judge(name, rate, { known, now: await now(), cost })
-    if (waitMs > 0) return waitMs
+  const decideOnce = async <T>(id: string, decide: Decide<T>): Promise<{ answer: T } | undefined> => {
+    const known = (await orTold(counts.findOne({ _id: id }))) ?? undefined
+    const { answer, count } = decide(known, await now())
+    if (count === undefined) return { answer }
+    const { until, used } = count
     const next = { until, used, rev: (known?.rev ?? 0) + 1, ends: new Date(until) }
-    if (known) return (await orTold(counts.replaceOne({ _id: id, rev: known.rev }, next))).matchedCount === 1 ? 0 : undefined
-    return orTold(counts.insertOne({ _id: id, ...next })).then(() => 0, (error: unknown) => {
+    if (known) {
+      const { matchedCount } = await orTold(counts.replaceOne({ _id: id, rev: known.rev }, next))
+      return matchedCount === 1 ? { answer } : undefined
+    }
+    return orTold(counts.insertOne({ _id: id, ...next })).then(() => ({ answer }), (error: unknown) => {
       if (hasCode(error, 'DUPLICATE')) return undefined
       throw error
     })
   }
+  /** Calls of this process take turns: they need not meet at the server. */
+  const decided = <T>(id: string, decide: Decide<T>): Promise<T> => lanes.one(id, async () => {
+    for (;;) {
+      const done = await decideOnce(id, decide)
+      if (done) return done.answer
+    }
+  })
   return {
     async take(name, subject, rate, cost = 1) {
       check()
-      const id = keyOf(name, subject)
-      // Calls of this process take turns: they need not meet at the server.
-      return lanes.one(id, async () => {
-        for (;;) {
-          const waitMs = await takeOnce(id, name, rate, cost)
-          if (waitMs !== undefined) return waitMs
-        }
+      return decided(keyOf(name, subject), (known, at) => {
+        const { count, waitMs } = judge(name, rate, { known, now: at, cost })
+        return { answer: waitMs, count: waitMs > 0 ? undefined : count }
+      })
+    },
+    async refund(name, subject, rate, cost = 1) {
+      check()
+      await decided(keyOf(name, subject), (known, at) => {
+        const left = refunded(rate, { known, now: at, cost })
+        return { answer: undefined, count: known && (left ?? { until: at, used: 0 }) }
       })
     },
     async reset(name, subject) {

@@ -73,6 +73,18 @@ export function limitsKit(test: Test, name: string, { open, ...lacking }: Kit): 
     await refuses('INVALID_FIELD', async () => limits.take('kit', 'bob', BUCKET, 41))
     await refuses('INVALID_FIELD', async () => limits.take('kit', 'bob', { perSecond: 0, burst: 1 }))
   })
+  on('a refund takes back what was counted, of a bucket and of a window, and never more', ['time'], async ({ limits, pass }) => {
+    for (const [subject, rate, most] of [['ann', BUCKET, 40], ['bob', WINDOW, 5]] as const) {
+      await limits.refund('kit', subject, rate)
+      assert.equal(await allowed(limits, rate, { tries: 60, subject }), most)
+      await limits.refund('kit', subject, rate)
+      await limits.refund('kit', subject, rate, 2)
+      assert.equal(await allowed(limits, rate, { tries: 60, subject }), 3)
+      await pass(60_000)
+      await limits.refund('kit', subject, rate, 5)
+      assert.equal(await allowed(limits, rate, { tries: 60, subject }), most)
+    }
+  })
   on('reset forgets one subject\'s count', [], async ({ limits }) => {
     await allowed(limits, WINDOW, { tries: 5 })
     await allowed(limits, WINDOW, { tries: 5, subject: 'bob' })
