@@ -17,6 +17,7 @@ export const faults = {
   CREDITS_EXHAUSTED: [402, 'The credits ran out in the middle of the run: {needed} more were needed, {available} were left. What was done until then is charged.'],
   FORBIDDEN: [403, 'Not allowed: {why}.'],
   ACCOUNT_SUSPENDED: [403, 'This account is suspended.'],
+  PASSWORD_WRONG: [403, 'current_password: this is not the password of the account.'],
   EMAIL_UNVERIFIED: [403, 'This e-mail address is not verified yet. Send the six-digit code to POST /auth/verify.'],
   NOT_FOUND: [404, 'There is no such {what}.'],
   ROUTE_NOT_FOUND: [404, 'There is no operation {method} {path}.'],

@@ -23,6 +23,7 @@ export type SignedIn = Static<typeof SignedIn>
 export const Profile = t.Object({
   user_id: t.String({ format: 'uuid' }), email: t.String(), name: t.Union([t.String(), t.Null()]),
   org_id: t.String({ format: 'uuid', description: 'The organisation that the access token names.' }), role: t.String(), created_at: Timestamp,
+  has_password: t.Boolean({ description: 'False: POST /auth/change-password sets the first one.' }),
 })
 export type Profile = Static<typeof Profile>
 
@@ -36,10 +37,31 @@ export type CreatedApiKey = Static<typeof CreatedApiKey>
 
 const closed = { additionalProperties: false } as const
 
+export const Verified = t.Object({
+  ...SignedIn.properties,
+  has_password: t.Boolean({ description: 'False where the address was registered with different passwords: set one now.' }),
+})
+export type Verified = Static<typeof Verified>
+const VerifyRequest = t.Object({
+  email: Email, code: t.String({ pattern: '^ *[0-9]{6} *$', description: 'Six digits.' }),
+  password: t.Optional(t.String({ ...NewPassword, description: 'The account gets this password in place of the one it was registered with.' })),
+}, closed)
+export type VerifyRequest = Static<typeof VerifyRequest>
+const LoginRequest = t.Object({
+  email: Email, password: Password,
+  refresh_token: t.Optional(t.String({
+    minLength: 1, maxLength: 200,
+    description: 'The last refresh token of this device, also one that has been used. Wrong guesses of others do not hold up a device that sends it.',
+  })),
+}, closed)
+export type LoginRequest = Static<typeof LoginRequest>
+const PasswordChange = t.Object({ current_password: t.Optional(Password), new_password: NewPassword }, closed)
+export type PasswordChange = Static<typeof PasswordChange>
+
 export const auth = contract({
   'POST /auth/token': {
     summary: 'Exchange an API key for an access token', auth: 'public', reply: AccessToken, limit: { name: 'token', by: 'address' },
-    description: 'The only operation that takes the key itself: as X-API-Key, as Authorization: Bearer, or as body {api_key}; the first of these that is there counts. Keep the token for expires_in seconds.',
+    description: 'The only operation that takes the key itself: as X-API-Key, as Authorization: Bearer, or as body {api_key}; the first of these that begins with `sk_live_` counts. Keep the token for expires_in seconds.',
     headers: { 'x-api-key': t.Optional(t.String({ maxLength: 200, description: 'The API key.' })) },
     body: t.Object({ api_key: t.Optional(t.String({ maxLength: 200 })) }, closed), bodyOptional: true,
     faults: ['KEY_INVALID', 'ACCOUNT_SUSPENDED'],
@@ -52,30 +74,34 @@ export const auth = contract({
     faults: ['SHEDDING'],
   },
   'POST /auth/verify': {
-    summary: 'Prove an e-mail address by its code, and sign in', auth: 'public', reply: SignedIn,
-    description: 'Five tries a code. A verified account has an organisation of its own.',
-    body: t.Object({ email: Email, code: t.String({ pattern: '^ *[0-9]{6} *$', description: 'Six digits.' }) }, closed),
-    faults: ['CODE_INVALID'],
+    summary: 'Prove an e-mail address by its code, and sign in', auth: 'public', reply: Verified,
+    description: 'Five tries, then one in three minutes, for each client network. A verified account has an organisation of its own. '
+      + 'The code proves the address alone: where the address was registered with different passwords, none of them is taken. '
+      + 'Send `password` here, or set one by POST /auth/change-password.',
+    body: VerifyRequest,
+    faults: ['CODE_INVALID', 'RATE_LIMITED', 'SHEDDING', 'FORBIDDEN'],
   },
   'POST /auth/login': {
     summary: 'Sign in', auth: 'public', reply: SignedIn,
-    description: 'After repeated failures the account waits; the answer says how long, and says it of accounts that do not exist, too.',
-    body: t.Object({ email: Email, password: Password }, closed),
+    description: 'After repeated failures sign-in waits; the answer says how long, and says it of accounts that do not exist, too. '
+      + 'Failures of others hold up neither a network from which the user has signed in nor a device that sends its refresh token.',
+    body: LoginRequest,
     faults: ['CREDENTIALS_INVALID', 'EMAIL_UNVERIFIED', 'ACCOUNT_SUSPENDED', 'LOGIN_THROTTLED', 'SHEDDING', 'FORBIDDEN'],
   },
   'POST /auth/refresh': {
     summary: 'Get the next pair of tokens', auth: 'public', reply: SignedIn,
     description: 'Each refresh token works once. The same one again within ten seconds answers another pair, so that two tabs may race; later it ends the whole sign-in, because somebody else has it.',
     body: t.Object({ refresh_token: RefreshToken }, closed),
-    faults: ['REFRESH_INVALID', 'ACCOUNT_SUSPENDED'],
+    faults: ['REFRESH_INVALID', 'ACCOUNT_SUSPENDED', 'RATE_LIMITED'],
   },
   'GET /auth/me': { summary: 'Read your profile', reply: Profile },
   'PATCH /auth/me': { summary: 'Change your profile', reply: Profile, body: t.Object({ name: t.Union([t.String({ minLength: 1, maxLength: 200 }), t.Null()]) }, closed) },
   'POST /auth/change-password': {
     summary: 'Change your password', reply: SignedIn,
-    description: 'Ends every sign-in and every API key of the account, and answers a new pair of tokens for this one.',
-    body: t.Object({ current_password: Password, new_password: NewPassword }, closed),
-    faults: ['CREDENTIALS_INVALID', 'LOGIN_THROTTLED', 'SHEDDING', 'CONFLICT'],
+    description: 'Ends every sign-in and every API key of the account, and answers a new pair of tokens for this one. '
+      + 'An account that has no password sets its first one without `current_password`.',
+    body: PasswordChange,
+    faults: ['PASSWORD_WRONG', 'LOGIN_THROTTLED', 'SHEDDING', 'CONFLICT'],
   },
   'POST /auth/logout': {
     summary: 'Sign out', reply: 'none',

@@ -133,14 +133,14 @@ test('a secret is made once, for its owner alone, and a short one is refused', (
 })
 test('a password is kept as Argon2id, each time with another salt; an unknown user takes as long as a known one', async () => {
   const passwords = createPasswords({ clock: manualClock() })
-  const [one, two] = [await passwords.hash('pässword'), await passwords.hash('pässword')]
+  const [one, two] = [await passwords.hash('pässword', 'here'), await passwords.hash('pässword', 'here')]
   assert.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
   assert.is.not(one, two)
-  assert.is(await passwords.matches('pa\u0308ssword', one), true, 'the same characters, composed otherwise')
-  assert.is(await passwords.matches('password', one), false)
+  assert.is(await passwords.matches('pa\u0308ssword', one, 'here'), true, 'the same characters, composed otherwise')
+  assert.is(await passwords.matches('password', one, 'here'), false)
   const timed = async (hash: string | undefined) => {
     const since = performance.now()
-    for (let n = 0; n < 8; n++) assert.is(await passwords.matches('wrong', hash), false)
+    for (let n = 0; n < 8; n++) assert.is(await passwords.matches('wrong', hash, 'here'), false)
     return performance.now() - since
   }
   await timed(one)

@@ -4,7 +4,7 @@ import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Change, ScopedStorage } from '#ports/storage.ts'
 import type { AccountsApi } from './api.ts'
-import { reasons, Users, type User } from './collections.ts'
+import { codeFields, reasons, Users, type User } from './collections.ts'
 import type { KeysService } from './keys.ts'
 import type { Passwords } from './passwords.ts'
 import type { States } from './states.ts'
@@ -28,13 +28,13 @@ export function createAccounts({ store, clock, passwords, keys, states, users }:
     async create({ email: given, credits, password }) {
       const email = normalEmail(given)
       if (password !== undefined) checkPassword(password)
-      const passwordHash = password === undefined ? undefined : await passwords.hash(password)
+      const passwordHash = password === undefined ? undefined : await passwords.hash(password, 'operator')
       const account = { verified: true, credits, ...(passwordHash === undefined ? {} : { passwordHash }) }
       const user: User = { id: clock.id(), email, suspended: false, version: 1, orgId: clock.id(), settled: false, createdAt: clock.now(), ...account }
       const made = await onlyOnce(people.insert(Users, user))
       // Somebody registered the address and has not proved it: the operator's word is proof, and what that somebody set is gone.
       const squatter = made ? undefined : await users.byEmail(email)
-      const verified = made ? user : squatter && (await people.update(Users, squatter.id, { set: account, unset: ['codeHash', 'codeExpiresAt', 'codeTries', 'expiresAt', ...(passwordHash === undefined ? ['passwordHash'] : [])] }, { if: { verified: false } }))
+      const verified = made ? user : squatter && (await people.update(Users, squatter.id, { set: account, unset: [...codeFields, ...(passwordHash === undefined ? ['passwordHash'] : [])] }, { if: { verified: false } }))
       if (verified === undefined) throw fault('CONFLICT', { why: 'there is an account with this e-mail address' })
       const { id, orgId } = await users.settle(verified)
       const key = await keys.create({ userId: id, orgId, role: FOUNDER }, 'made with the account')

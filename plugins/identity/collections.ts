@@ -6,7 +6,7 @@ export type User = {
   /** Normalised: trimmed and in lower case. */
   readonly email: string
   readonly name?: string
-  /** PHC string; absent where the account was made without one. */
+  /** PHC string; absent where the account was made without one, or where several registrations brought different ones. */
   readonly passwordHash?: string
   readonly verified: boolean
   readonly suspended: boolean
@@ -18,13 +18,20 @@ export type User = {
   readonly credits: number
   /** True when the organisation, the membership and the credits are there. */
   readonly settled: boolean
+  /** From which the code is made again, so that each letter of an hour names the same. */
+  readonly codeSeed?: string
   readonly codeHash?: string
+  readonly codeMadeAt?: number
   readonly codeExpiresAt?: number
   readonly codeTries?: number
+  /** Marks of the networks from which the user has signed in, newest first. */
+  readonly networks?: readonly string[]
   readonly createdAt: number
   /** An address that nobody proved is forgotten; absent once it is proved. */
   readonly expiresAt?: number
 }
+/** What goes once the address is proved. */
+export const codeFields = ['codeSeed', 'codeHash', 'codeMadeAt', 'codeExpiresAt', 'codeTries', 'expiresAt'] as const
 export type Organisation = { readonly id: string; readonly name: string; readonly createdAt: number }
 export type Membership = { readonly id: string; readonly orgId: string; readonly userId: string; readonly role: string; readonly createdAt: number }
 /** One sign-in: the line of refresh tokens that follow each other. */

@@ -11,8 +11,14 @@ export const accessTokenSeconds = 900
 export const refreshTokenMs = 30 * 24 * 3_600_000
 /** Two tabs, two processes, one refresh token: who comes second within this time is not a thief. */
 export const refreshGraceMs = 10_000
+/** How long a code works after the last letter that named it. */
 export const codeMs = 15 * 60_000
-export const codeTriesMax = 5
+/** How long letters name the same code. */
+export const codeAgeMsMax = 60 * 60_000
+/** Wrong guesses of everybody together; each network has a bound of its own, which is far lower. */
+export const codeTriesMax = 300
+/** How many networks of a user are recognised. */
+export const networksKept = 10
 export const unverifiedMs = 24 * 3_600_000
 /** How long another process may go on believing what it knows of a user. */
 export const stateMs = 10_000

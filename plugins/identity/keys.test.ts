@@ -46,7 +46,18 @@ on('a key is exchanged by header, by bearer and by body, and is no access token 
     assert.is((await server.call('GET', '/auth/me', { token: access_token })).status, 200)
   }
   assert.is((await server.call('GET', '/auth/me', { token: secret })).status, 401)
-  for (const bad of [{}, { headers: { 'x-api-key': 'sk_live_short' } }, { token: `sk_live_${'x'.repeat(43)}` }, { body: { api_key: secret.toLowerCase() } }, { body: {} }, { headers: { 'x-api-key': 'wrong' }, body: { api_key: secret } }]) assert.equal(await server.call('POST', '/auth/token', bad).then((answer) => [answer.status, codeOf(answer)]), [401, 'KEY_INVALID'])
+  for (const bad of [{}, { headers: { 'x-api-key': 'sk_live_short' } }, { token: `sk_live_${'x'.repeat(43)}` }, { body: { api_key: secret.toLowerCase() } }, { body: {} }, { headers: { 'x-api-key': 'wrong' }, body: { api_key: 'wrong' } }]) assert.equal(await server.call('POST', '/auth/token', bad).then((answer) => [answer.status, codeOf(answer)]), [401, 'KEY_INVALID'])
+})
+on('of the places of a key, the first that holds one counts', async ({ server, create }) => {
+  const { secret } = (await create('ci')).body as { secret: string }
+  const gateway = { authorization: 'Basic Z2F0ZXdheTp3b3Jk', 'x-api-key': 'of the gateway' }
+  for (const beside of [
+    { headers: gateway, body: { api_key: secret } },
+    { headers: { ...gateway, authorization: `Bearer ${secret}` } },
+    { token: 'eyJ.of.another', body: { api_key: secret } },
+  ]) assert.is((await server.call('POST', '/auth/token', beside)).status, 200)
+  const first = { headers: { 'x-api-key': `sk_live_${'x'.repeat(43)}` }, body: { api_key: secret } }
+  assert.is((await server.call('POST', '/auth/token', first)).status, 401)
 })
 on('of many keys made at once, twenty are active; a revoked one makes room', async ({ server, create, list, token }) => {
   const made = await Promise.all(Array.from({ length: 30 }, (_, n) => create(`key ${n}`)))

@@ -20,10 +20,12 @@ const iso = (ms: number): string => new Date(ms).toISOString()
 
 const wire = ({ id, name, prefix, createdAt, lastUsedAt }: Key): ApiKey => ({ id, name, prefix, created_at: iso(createdAt), last_used_at: lastUsedAt === undefined ? null : iso(lastUsedAt) })
 
-/** The key in the three places where it may stand; the first that is there counts. */
+/** The key in the three places where it may stand; the first that looks like one counts, else the first that is there:
+ *  a gateway may put a bearer token of its own beside the key. */
 export function keyIn({ headers, body }: { headers: Readonly<Record<string, string | undefined>>; body: { readonly api_key?: string } | undefined }): string | undefined {
   const bearerKey = /^Bearer +(\S+) *$/i.exec(headers['authorization'] ?? '')?.[1]
-  return headers['x-api-key']?.trim() ?? bearerKey ?? body?.api_key
+  const found = [headers['x-api-key']?.trim(), bearerKey, body?.api_key?.trim()]
+  return found.find(text => text?.startsWith(PREFIX)) ?? found.find(text => text !== undefined)
 }
 
 export function createKeys({ store, clock, tokens, states }: { store: ScopedStorage; clock: Clock; tokens: Tokens; states: States }) {

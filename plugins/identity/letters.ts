@@ -1,12 +1,12 @@
 // What the identity plugin writes to people.
 import type { Letter } from '#ports/mail.ts'
-import { codeMs, codeTriesMax } from './config.ts'
+import { codeMs } from './config.ts'
 
 const minutes = codeMs / 60_000
 
 export const codeLetter = (to: string, code: string): Letter => ({
   to, subject: `Your code is ${code}`,
-  text: `Your code is ${code}\n\nIt proves that this address is yours, and works for ${minutes} minutes and ${codeTriesMax} tries.\nIf you did not register, ignore this letter: without the code nothing happens.\n`,
+  text: `Your code is ${code}\n\nIt proves that this address is yours, and works for ${minutes} minutes.\nIf you did not register, ignore this letter: without the code nothing happens.\n`,
 })
 
 export const ownerLetter = (to: string): Letter => ({

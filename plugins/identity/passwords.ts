@@ -2,7 +2,7 @@
 import { argon2, timingSafeEqual } from 'node:crypto'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import { lanes } from './lanes.ts'
+import { createFairSemaphore } from './fair-semaphore.ts'
 
 type Cost = { readonly memory: number; readonly passes: number; readonly parallelism: number }
 const COST: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
@@ -23,21 +23,25 @@ const derive = (password: string, { salt, memory, passes, parallelism, tagLength
   })
 
 export function createPasswords({ clock }: { clock: Pick<Clock, 'randomBytes'> }) {
-  const lane = lanes({ atOnce: AT_ONCE, waitingMax: WAITING_MAX, refuse: () => fault('SHEDDING', { seconds: RETRY_MS / 1000 }, { retryAfterMs: RETRY_MS }) })
+  const refuse = () => fault('SHEDDING', { seconds: RETRY_MS / 1000 }, { retryAfterMs: RETRY_MS })
+  const inTurn = createFairSemaphore({ atOnce: AT_ONCE, atOncePerKey: AT_ONCE, waitingMax: WAITING_MAX, refuse })
   const { memory, passes, parallelism } = COST
   // What an unknown user's password is held against: the same work, and never a match.
   const nobody = `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(clock.randomBytes(SALT_BYTES))}$${unpadded(clock.randomBytes(TAG_BYTES))}`
   return {
-    async hash(password: string): Promise<string> {
+    /** `asker`: whose turn it takes, such as the network that a request came from. SHEDDING where too many wait. */
+    async hash(password: string, asker: string): Promise<string> {
       const salt = clock.randomBytes(SALT_BYTES)
-      const tag = await lane(() => derive(password, { ...COST, salt, tagLength: TAG_BYTES }))
+      const tag = await inTurn(asker, () => derive(password, { ...COST, salt, tagLength: TAG_BYTES }))
       return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
     },
     /** Takes as long when there is no hash to compare with, and is false then. */
-    async matches(password: string, hash: string | undefined): Promise<boolean> {
+    async matches(password: string, hash: string | undefined, asker: string): Promise<boolean> {
       const [, m, t, p, salt, tag] = PHC.exec(hash ?? nobody) ?? PHC.exec(nobody)!
       const expected = Buffer.from(tag!, 'base64')
-      const found = await lane(() => derive(password, { memory: Number(m), passes: Number(t), parallelism: Number(p), salt: Buffer.from(salt!, 'base64'), tagLength: expected.length }))
+      const cost = { memory: Number(m), passes: Number(t), parallelism: Number(p) }
+      const parts = { ...cost, salt: Buffer.from(salt!, 'base64'), tagLength: expected.length }
+      const found = await inTurn(asker, () => derive(password, parts))
       return timingSafeEqual(found, expected) && hash !== undefined
     },
   }

@@ -10,6 +10,7 @@ import { createAccounts } from './accounts.ts'
 import { Accounts, type AccountsApi } from './api.ts'
 import { Families, Keys, Memberships, Organisations, reasons, RefreshTokens, Users } from './collections.ts'
 import { IdentityConfig } from './config.ts'
+import { createGuesses } from './guesses.ts'
 import { createKeys, keyIn } from './keys.ts'
 import { createPasswords } from './passwords.ts'
 import { createRegistration } from './registration.ts'
@@ -28,27 +29,39 @@ export default definePlugin({
   limits: {
     token: { count: 60, perMs: 60_000 },
     register: { count: 20, perMs: 3_600_000 },
-    /** Letters to one address. */
+    /** Letters that one network may have sent to one address. */
     letters: { count: 5, perMs: 3_600_000 },
-    /** Wrong passwords for one account: five, then one a minute. */
+    /** Letters to one address. Beyond it none is sent, since the last ones still name the code that works. */
+    letters_to: { burst: 10, perSecond: 1 / 300 },
+    /** Wrong passwords for one account from one network: five, then one a minute. */
     login: { burst: 5, perSecond: 1 / 60 },
+    /** Wrong passwords for one account from all networks that it does not know. */
+    login_account: { burst: 50, perSecond: 1 / 30 },
+    /** Wrong passwords of one network for all accounts. */
+    login_address: { burst: 50, perSecond: 1 / 6 },
+    /** Wrong codes for one address from one network. */
+    verify: { burst: 5, perSecond: 1 / 180 },
+    /** Wrong codes of one network for all addresses. */
+    verify_address: { burst: 30, perSecond: 1 / 60 },
+    /** Refresh tokens of one network that are none. */
+    refresh_address: { burst: 60, perSecond: 1 },
   },
   collections: [Users, Organisations, Memberships, Families, RefreshTokens, Keys],
   system: Object.values(reasons),
   services: {
-    secret: createSecret, passwords: createPasswords, states: createStates, tokens: createTokens, sessions: createSessions,
+    secret: createSecret, guesses: createGuesses, passwords: createPasswords, states: createStates, tokens: createTokens, sessions: createSessions,
     users: createUsers, keys: createKeys, accounts: createAccounts, signIn: createSignIn, registration: createRegistration,
   },
   provides: { accounts: Accounts },
   routes: {
     'POST /auth/token': ({ keys, headers, body }) => keys.exchange(keyIn({ headers, body })),
-    'POST /auth/register': ({ registration, body }) => registration.register(body),
-    'POST /auth/verify': ({ registration, body }) => registration.verify(body),
-    'POST /auth/login': ({ signIn, body }) => signIn.login(body),
-    'POST /auth/refresh': ({ sessions, body }) => sessions.refresh(body.refresh_token),
+    'POST /auth/register': ({ registration, body, address }) => registration.register(body, address),
+    'POST /auth/verify': ({ registration, body, address }) => registration.verify(body, address),
+    'POST /auth/login': ({ signIn, body, address }) => signIn.login(body, address),
+    'POST /auth/refresh': ({ sessions, body, address }) => sessions.refresh(body.refresh_token, address),
     'GET /auth/me': ({ users, caller }) => users.read(caller),
     'PATCH /auth/me': ({ users, caller, body }) => users.rename(caller, body.name),
-    'POST /auth/change-password': ({ signIn, caller, body }) => signIn.changePassword(caller, body),
+    'POST /auth/change-password': ({ signIn, caller, body, address }) => signIn.changePassword(caller, body, address),
     'POST /auth/logout': ({ sessions, tokens, caller, headers, body }) => sessions.close(caller.userId, { familyId: tokens.claimsOf(headers['authorization'])?.familyId, refreshToken: body?.refresh_token }),
     'POST /api-keys': ({ keys, caller, body }) => keys.create(caller, body.name),
     'GET /api-keys': ({ keys, caller, query }) => keys.list(caller, query),

@@ -1,67 +1,115 @@
 // Registering: an address, a password, and the code that proves the address. Nothing here tells whether an address has an account.
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import type { SignedIn } from '#contracts/identity.ts'
+import type { Verified, VerifyRequest } from '#contracts/identity.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
+import { networkOf } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { Rate, RateLimiter } from '#ports/limits.ts'
 import type { Mailer } from '#ports/mail.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
-import { reasons, Users, type User } from './collections.ts'
-import { codeMs, codeTriesMax, unverifiedMs, type IdentityConfig } from './config.ts'
+import { codeFields, reasons, Users, type User } from './collections.ts'
+import { codeAgeMsMax, codeMs, codeTriesMax, unverifiedMs, type IdentityConfig } from './config.ts'
+import type { Guesses } from './guesses.ts'
 import { codeLetter, ownerLetter } from './letters.ts'
 import type { Passwords } from './passwords.ts'
 import type { SignIn } from './signin.ts'
 import { normalEmail, type UsersService } from './users.ts'
 
-type Deps = { store: ScopedStorage; clock: Clock; mail: Mailer; limits: RateLimiter; rates: Readonly<Record<string, Rate>>; config: IdentityConfig; secret: string; passwords: Passwords; users: UsersService; signIn: SignIn }
+const SEED_BYTES = 16
 
-export function createRegistration({ store, clock, mail, limits, rates, config, secret, passwords, users, signIn }: Deps) {
+type Deps = {
+  store: ScopedStorage; clock: Clock; mail: Mailer; limits: RateLimiter; rates: Readonly<Record<string, Rate>>; config: IdentityConfig
+  secret: string; guesses: Guesses; passwords: Passwords; users: UsersService; signIn: SignIn
+}
+/** `isSame`: is the one that is pending this one? */
+type GivenPassword = { readonly hash: string; isSame(pending: string | undefined): Promise<boolean> }
+
+export function createRegistration({ store, clock, mail, limits, rates, config, secret, guesses, passwords, users, signIn }: Deps) {
   const people = store.system(reasons.people)
+  const keyed = (...parts: string[]): Buffer => createHmac('sha256', secret).update(parts.join('\n')).digest()
   // Six digits are soon guessed from a plain hash; not from one that is keyed by the secret.
-  const codeHashOf = (email: string, code: string): string => createHmac('sha256', secret).update(`code\n${email}\n${code}`).digest('hex')
-  const newCode = (): string => String(Number(Buffer.from(clock.randomBytes(6)).readUIntBE(0, 6)) % 1_000_000).padStart(6, '0')
+  const codeHashOf = (email: string, code: string): string => keyed('code', email, code).toString('hex')
+  const codeFrom = (email: string, seed: string): string =>
+    String(keyed('digits', email, seed).readUIntBE(0, 6) % 1_000_000).padStart(6, '0')
 
-  /** The code under which the address can be proved; undefined when it has a verified account. */
-  const prepare = async (email: string, passwordHash: string): Promise<string | undefined> => {
-    const code = newCode()
+  /** The code of the letters before, as long as it may be named again: a registration of somebody else
+   *  leaves the one in its owner's hands valid. */
+  const codeOf = (email: string, known: User | undefined) => {
     const now = clock.now()
-    const pending = { passwordHash, credits: config.signup_credits, codeHash: codeHashOf(email, code), codeExpiresAt: now + codeMs, codeTries: 0, expiresAt: now + unverifiedMs }
-    const known = await users.byEmail(email)
-    if (known === undefined) {
-      const user: User = { id: clock.id(), email, verified: false, suspended: false, version: 1, orgId: clock.id(), settled: false, createdAt: now, ...pending }
-      try {
-        await people.insert(Users, user)
-        return code
-      } catch (error) {
-        if (!hasCode(error, 'DUPLICATE')) throw error
-        return prepare(email, passwordHash)
-      }
+    const goesOn = known?.codeSeed !== undefined && now - (known.codeMadeAt ?? 0) < codeAgeMsMax && (known.codeTries ?? 0) < codeTriesMax
+    const seed = goesOn ? known.codeSeed! : Buffer.from(clock.randomBytes(SEED_BYTES)).toString('hex')
+    const code = codeFrom(email, seed)
+    const fresh = goesOn ? {} : { codeSeed: seed, codeHash: codeHashOf(email, code), codeMadeAt: now, codeTries: 0 }
+    return { code, set: { ...fresh, codeExpiresAt: now + codeMs, expiresAt: now + unverifiedMs } }
+  }
+  /** Makes the account that waits for its proof. Undefined: there is one meanwhile. */
+  const insert = async (email: string, passwordHash: string): Promise<string | undefined> => {
+    const { code, set } = codeOf(email, undefined), now = clock.now()
+    const pending = { verified: false, suspended: false, version: 1, settled: false, credits: config.signup_credits }
+    const user: User = { id: clock.id(), email, orgId: clock.id(), createdAt: now, passwordHash, ...pending, ...set }
+    return people.insert(Users, user).then(() => code, (error: unknown) => {
+      if (hasCode(error, 'DUPLICATE')) return undefined
+      throw error
+    })
+  }
+  /** The code under which the address can be proved; undefined when it has a verified account.
+   *  Of different passwords none is kept: whoever registers last, or first, may be a stranger. */
+  const prepare = async (email: string, known: User | undefined, given: GivenPassword): Promise<string | undefined> => {
+    if (known?.verified) return undefined
+    const inserted = known === undefined ? await insert(email, given.hash) : undefined
+    if (inserted !== undefined) return inserted
+    if (known !== undefined) {
+      const { code, set } = codeOf(email, known), keeps = await given.isSame(known.passwordHash)
+      const change = { set: { ...set, credits: config.signup_credits }, unset: keeps ? [] : ['passwordHash'] }
+      const unchanged = { verified: false, passwordHash: known.passwordHash ?? { exists: false } }
+      if ((await people.update(Users, known.id, change, { if: unchanged })) !== undefined) return code
     }
-    return (await people.update(Users, known.id, { set: pending }, { if: { verified: false } })) === undefined ? undefined : code
+    // The address was registered or proved in the same moment.
+    return prepare(email, await users.byEmail(email), given)
+  }
+  const send = async (email: string, code: string | undefined): Promise<void> => {
+    if ((await limits.take('letters_to', email, rates['letters_to']!)) > 0) return
+    // A letter cannot be called back: what it speaks of is on disk before it leaves.
+    await store.durable()
+    await mail.send(code === undefined ? ownerLetter(email) : codeLetter(email, code))
+  }
+  /** The account whose address this code proves. */
+  const proved = async (email: string, code: string): Promise<User | undefined> => {
+    const user = await users.byEmail(email)
+    const open = user !== undefined && !user.verified && (user.codeExpiresAt ?? 0) > clock.now()
+    const expected = open ? user.codeHash : undefined
+    const right = timingSafeEqual(Buffer.from(codeHashOf(email, code.trim())), Buffer.from(expected ?? '0'.repeat(64)))
+    if (user === undefined || expected === undefined) return undefined
+    // The try is counted before its answer is used: of more than may be made, none is answered.
+    const tries = { verified: false, codeHash: expected, codeTries: { lt: codeTriesMax } }
+    const counted = await people.update(Users, user.id, { inc: { codeTries: 1 } }, { if: tries })
+    return right ? counted : undefined
   }
   return {
-    async register({ email: given, password }: { email: string; password: string }): Promise<{ email: string; expires_in: number }> {
-      const email = normalEmail(given)
-      const waitMs = await limits.take('letters', email, rates['letters']!)
+    async register({ email: given, password }: { email: string; password: string }, address: string): Promise<{ email: string; expires_in: number }> {
+      const email = normalEmail(given), network = networkOf(address)
+      const waitMs = await limits.take('letters', `${email}\n${network}`, rates['letters']!)
       if (waitMs > 0) throw fault('RATE_LIMITED', { limit: 'letters', seconds: Math.ceil(waitMs / 1000) }, { retryAfterMs: waitMs })
-      const code = await prepare(email, await passwords.hash(password))
-      // A letter cannot be called back: what it speaks of is on disk before it leaves.
-      await store.durable()
-      await mail.send(code === undefined ? ownerLetter(email) : codeLetter(email, code))
+      const known = await users.byEmail(email)
+      const isSame = (pending: string | undefined) => passwords.matches(password, pending, network)
+      const hash = await passwords.hash(password, network)
+      // As much work for an address that is new or has an account: the time tells nothing of it.
+      if (known === undefined || known.verified) await isSame(undefined)
+      await send(email, await prepare(email, known, { hash, isSame }))
       return { email, expires_in: codeMs / 1000 }
     },
 
-    async verify({ email: given, code }: { email: string; code: string }): Promise<SignedIn> {
-      const email = normalEmail(given)
-      const user = await users.byEmail(email)
-      if (user?.codeHash === undefined || user.verified || (user.codeExpiresAt ?? 0) <= clock.now()) throw fault('CODE_INVALID')
-      // The try is counted before it is judged: of a thousand at once, five are judged.
-      const pending = { verified: false, codeHash: user.codeHash }
-      if ((await people.update(Users, user.id, { inc: { codeTries: 1 } }, { if: { ...pending, codeTries: { lt: codeTriesMax } } })) === undefined) throw fault('CODE_INVALID')
-      if (!timingSafeEqual(Buffer.from(codeHashOf(email, code.trim())), Buffer.from(user.codeHash))) throw fault('CODE_INVALID')
-      const verified = await people.update(Users, user.id, { set: { verified: true }, unset: ['codeHash', 'codeExpiresAt', 'codeTries', 'expiresAt'] }, { if: pending })
+    async verify({ email: given, code, password }: VerifyRequest, address: string): Promise<Verified> {
+      const email = normalEmail(given), network = networkOf(address)
+      const bounds = [{ name: 'verify', subject: `${email}\n${network}` }, { name: 'verify_address', subject: network }]
+      let user: User | undefined
+      const right = await guesses.judged(bounds, async () => (user = await proved(email, code)) !== undefined)
+      if (!right || user === undefined) throw fault('CODE_INVALID')
+      const chosen = password === undefined ? {} : { passwordHash: await passwords.hash(password, network) }
+      const pending = { verified: false, codeHash: user.codeHash! }
+      const verified = await people.update(Users, user.id, { set: { verified: true, ...chosen }, unset: codeFields }, { if: pending })
       if (verified === undefined) throw fault('CODE_INVALID')
-      return signIn.open(verified)
+      return { ...(await signIn.open(verified, network)), has_password: verified.passwordHash !== undefined }
     },
   }
 }

@@ -1,8 +1,10 @@
 // Sign-ins: a family of refresh tokens, each good for one use, kept as hashes.
 import { createHash } from 'node:crypto'
 import type { AccessToken, SignedIn } from '#contracts/identity.ts'
-import { fault } from '#contracts/faults.ts'
+import { fault, type Fault } from '#contracts/faults.ts'
+import { networkOf } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
+import type { Rate, RateLimiter } from '#ports/limits.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Families, reasons, RefreshTokens, type Family, type RefreshToken } from './collections.ts'
 import { accessTokenSeconds, refreshGraceMs, refreshTokenMs } from './config.ts'
@@ -14,7 +16,11 @@ const hashOf = (token: string): string => createHash('sha256').update(token).dig
 
 export const bearer = (accessToken: string): AccessToken => ({ access_token: accessToken, token_type: 'Bearer', expires_in: accessTokenSeconds })
 
-export function createSessions({ store, clock, tokens, states }: { store: ScopedStorage; clock: Clock; tokens: Tokens; states: States }) {
+type Deps = {
+  store: ScopedStorage; clock: Clock; limits: RateLimiter; rates: Readonly<Record<string, Rate>>; tokens: Tokens; states: States
+}
+
+export function createSessions({ store, clock, limits, rates, tokens, states }: Deps) {
   const sessions = store.system(reasons.sessions)
 
   const pair = async ({ id, userId, orgId, version }: Family, role: string): Promise<SignedIn> => {
@@ -25,6 +31,13 @@ export function createSessions({ store, clock, tokens, states }: { store: Scoped
   const find = async (token: string): Promise<RefreshToken | undefined> => (await sessions.find(RefreshTokens, { where: { hash: hashOf(token) }, limit: 1 })).items[0]
   const end = async (familyId: string, userId?: string): Promise<void> => {
     await sessions.update(Families, familyId, { set: { revokedAt: clock.now() } }, { if: { revokedAt: { exists: false }, ...(userId === undefined ? {} : { userId }) } })
+  }
+
+  /** Tokens are too long to be guessed: the bound is on the work that others make. */
+  const refusal = async (address: string): Promise<Fault> => {
+    const waitMs = await limits.take('refresh_address', networkOf(address), rates['refresh_address']!)
+    if (waitMs === 0) return fault('REFRESH_INVALID')
+    return fault('RATE_LIMITED', { limit: 'refresh_address', seconds: Math.ceil(waitMs / 1000) }, { retryAfterMs: waitMs })
   }
 
   /** True when this call is the token's first use, or one that raced with it. */
@@ -42,9 +55,9 @@ export function createSessions({ store, clock, tokens, states }: { store: Scoped
     },
 
     /** REFRESH_INVALID for all that is not the living end of a living family. */
-    async refresh(token: string): Promise<SignedIn> {
+    async refresh(token: string, address: string): Promise<SignedIn> {
       const known = await find(token)
-      if (known === undefined || known.expiresAt <= clock.now()) throw fault('REFRESH_INVALID')
+      if (known === undefined || known.expiresAt <= clock.now()) throw await refusal(address)
       const [before, state] = await Promise.all([sessions.get(Families, known.familyId), states.fresh(known.userId)])
       const role = before === undefined ? undefined : state?.roles[before.orgId]
       if (before === undefined || role === undefined || state?.version !== before.version) throw fault('REFRESH_INVALID')
@@ -57,6 +70,11 @@ export function createSessions({ store, clock, tokens, states }: { store: Scoped
       const family = await sessions.update(Families, known.familyId, { set: { expiresAt: clock.now() + refreshTokenMs } }, { if: { revokedAt: { exists: false } } })
       if (family === undefined) throw fault('REFRESH_INVALID')
       return pair(family, role)
+    },
+
+    /** Whose the token is or was, also when it has been used or its sign-in has ended. */
+    async familyOf(token: string | undefined): Promise<{ userId: string; familyId: string } | undefined> {
+      return token === undefined ? undefined : find(token)
     },
 
     /** Ends the sign-in of the token, and that of the refresh token where it is the same user's. Nothing to end is no error. */

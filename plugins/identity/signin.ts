@@ -1,49 +1,65 @@
-// Signing in with a password, and changing it. Guesses are bounded per account, whether it exists or not.
+// Signing in with a password, and changing it. Guesses are bounded whether the account exists or not.
+import { createHmac } from 'node:crypto'
 import type { Caller } from '#contracts/contract.ts'
-import type { SignedIn } from '#contracts/identity.ts'
+import type { LoginRequest, PasswordChange, SignedIn } from '#contracts/identity.ts'
 import { fault } from '#contracts/faults.ts'
+import { networkOf } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
-import type { Rate, RateLimiter } from '#ports/limits.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { reasons, Users, type User } from './collections.ts'
+import { networksKept } from './config.ts'
+import { createFairSemaphore } from './fair-semaphore.ts'
+import type { Bound, Guesses } from './guesses.ts'
 import type { KeysService } from './keys.ts'
-import { lanes, type Lanes } from './lanes.ts'
 import type { Passwords } from './passwords.ts'
 import type { Sessions } from './sessions.ts'
 import type { States } from './states.ts'
 import { normalEmail, type UsersService } from './users.ts'
 
-const WAITING_MAX = 50
+/** Of tries at one account from one place, which take turns. */
+const WAITING_MAX = 1000
 
-type Deps = { store: ScopedStorage; clock: Clock; limits: RateLimiter; rates: Readonly<Record<string, Rate>>; passwords: Passwords; users: UsersService; sessions: Sessions; keys: KeysService; states: States }
+type Deps = {
+  store: ScopedStorage; clock: Clock; guesses: Guesses; passwords: Passwords; secret: string
+  users: UsersService; sessions: Sessions; keys: KeysService; states: States
+}
+/** Where a try comes from: its network, and the sign-in of the device, where it proves one of this account. */
+type Place = { readonly network: string; readonly familyId?: string | undefined }
 
-export function createSignIn({ store, limits, rates, passwords, users, sessions, keys, states }: Deps) {
+export function createSignIn({ store, guesses, passwords, secret, users, sessions, keys, states }: Deps) {
   const people = store.system(reasons.people)
-  const lines = new Map<string, { readonly lane: Lanes; inside: number }>()
-  const throttled = (waitMs: number) => fault('LOGIN_THROTTLED', { seconds: Math.ceil(waitMs / 1000) }, { retryAfterMs: waitMs })
+  const refuse = () => fault('LOGIN_THROTTLED', { seconds: 1 }, { retryAfterMs: 1000 })
+  const inTurn = createFairSemaphore({ atOnce: WAITING_MAX, atOncePerKey: 1, waitingMax: WAITING_MAX, refuse })
+  /** Networks are kept only to be recognised: under the secret, nobody reads addresses from them. */
+  const markOf = (userId: string, network: string): string =>
+    createHmac('sha256', secret).update(`network\n${userId}\n${network}`).digest('base64url').slice(0, 22)
 
-  /** One at a time for an account: else right passwords at the same moment would count as guesses until the first is found right. */
-  const inLine = async <T>(email: string, work: () => Promise<T>): Promise<T> => {
-    const line = lines.get(email) ?? { lane: lanes({ atOnce: 1, waitingMax: WAITING_MAX, refuse: () => throttled(1000) }), inside: 0 }
-    lines.set(email, line)
-    line.inside++
-    try {
-      return await line.lane(work)
-    } finally {
-      if (--line.inside === 0) lines.delete(email)
-    }
+  /** What a guess counts against. Guesses of others hold up neither a known device nor a known network. */
+  const boundsOf = (email: string, user: User | undefined, { network, familyId }: Place): readonly [Bound, ...Bound[]] => {
+    if (familyId !== undefined) return [{ name: 'login', subject: `${email}\ndevice ${familyId}` }]
+    const here: Bound = { name: 'login', subject: `${email}\n${network}` }
+    const bounds: [Bound, ...Bound[]] = [here, { name: 'login_address', subject: network }]
+    const isKnown = user?.networks?.includes(markOf(user.id, network)) ?? false
+    return isKnown ? bounds : [...bounds, { name: 'login_account', subject: email }]
   }
-  /** Each try is counted before it is judged, and a right one clears the count. */
-  const judge = (email: string, password: string, hash: () => Promise<string | undefined>): Promise<boolean> =>
-    inLine(email, async () => {
-      const waitMs = await limits.take('login', email, rates['login']!)
-      if (waitMs > 0) throw throttled(waitMs)
-      const right = await passwords.matches(password, await hash())
-      if (right) await limits.reset('login', email)
+  /** One at a time for an account and a place: right passwords at the same moment are no guesses. */
+  const isRight = (email: string, password: string, { user, place }: { user: User | undefined; place: Place }): Promise<boolean> => {
+    const bounds = boundsOf(email, user, place), [own] = bounds
+    return inTurn(own.subject, async () => {
+      const matches = () => passwords.matches(password, user?.passwordHash, place.network)
+      const right = await guesses.judged(bounds, matches)
+      if (right) await guesses.forget(own)
       return right
     })
+  }
+  const remember = async (user: User, network: string): Promise<void> => {
+    const mark = markOf(user.id, network), known = user.networks ?? []
+    if (known.includes(mark)) return
+    await people.update(Users, user.id, { set: { networks: [mark, ...known].slice(0, networksKept) } })
+  }
 
-  const open = async (user: User): Promise<SignedIn> => {
+  const open = async (user: User, network: string): Promise<SignedIn> => {
+    await remember(user, network)
     const { id: userId, orgId: preferred, version } = await users.settle(user)
     const roles = (await states.fresh(userId))?.roles ?? {}
     const orgId = preferred in roles ? preferred : Object.keys(roles)[0]
@@ -52,22 +68,27 @@ export function createSignIn({ store, limits, rates, passwords, users, sessions,
   }
   return {
     open,
-    async login({ email: given, password }: { email: string; password: string }): Promise<SignedIn> {
-      const email = normalEmail(given)
-      let user: User | undefined
-      const right = await judge(email, password, async () => (user = await users.byEmail(email))?.passwordHash)
+    async login({ email: given, password, refresh_token }: LoginRequest, address: string): Promise<SignedIn> {
+      const email = normalEmail(given), network = networkOf(address)
+      const [user, family] = await Promise.all([users.byEmail(email), sessions.familyOf(refresh_token)])
+      const familyId = family !== undefined && family.userId === user?.id ? family.familyId : undefined
+      const right = await isRight(email, password, { user, place: { network, familyId } })
       if (!right || user === undefined) throw fault('CREDENTIALS_INVALID')
       if (!user.verified) throw fault('EMAIL_UNVERIFIED')
       if (user.suspended) throw fault('ACCOUNT_SUSPENDED')
-      return open(user)
+      return open(user, network)
     },
 
     /** Ends every session and key by a higher token version, then opens a session for whoever changed it. */
-    async changePassword(caller: Caller, { current_password, new_password }: { current_password: string; new_password: string }): Promise<SignedIn> {
-      const user = await people.get(Users, caller.userId)
+    async changePassword(caller: Caller, { current_password, new_password }: PasswordChange, address: string): Promise<SignedIn> {
+      const user = await people.get(Users, caller.userId), network = networkOf(address)
       if (user === undefined) throw fault('UNAUTHENTICATED')
-      if (!(await judge(user.email, current_password, async () => user.passwordHash))) throw fault('CREDENTIALS_INVALID')
-      const passwordHash = await passwords.hash(new_password)
+      // An account without a password sets its first: whoever is signed in has proved the address or holds a key.
+      if (user.passwordHash !== undefined) {
+        if (current_password === undefined) throw fault('INVALID_FIELD', { field: 'current_password', why: 'is missing' })
+        if (!(await isRight(user.email, current_password, { user, place: { network } }))) throw fault('PASSWORD_WRONG')
+      }
+      const passwordHash = await passwords.hash(new_password, network)
       const changed = await people.update(Users, user.id, { set: { passwordHash }, inc: { version: 1 } }, { if: { version: user.version, suspended: false } })
       states.forget(user.id)
       if (changed === undefined) throw fault('CONFLICT', { why: 'the account was changed meanwhile' })

@@ -28,7 +28,10 @@ export const onlyOnce = (insert: Promise<void>): Promise<boolean> => insert.then
 export function createUsers({ store, clock, billing, states }: { store: ScopedStorage; clock: Clock; billing: Ledger; states: States }) {
   const people = store.system(reasons.people)
   const home = store.system(reasons.home)
-  const profile = ({ email, name, createdAt }: User, { userId, orgId, role }: Caller): Profile => ({ user_id: userId, email, name: name ?? null, org_id: orgId, role, created_at: new Date(createdAt).toISOString() })
+  const profile = ({ email, name, createdAt, passwordHash }: User, { userId, orgId, role }: Caller): Profile => ({
+    user_id: userId, email, name: name ?? null, org_id: orgId, role,
+    created_at: new Date(createdAt).toISOString(), has_password: passwordHash !== undefined,
+  })
   const known = (user: User | undefined, caller: Caller): Profile => {
     if (user === undefined) throw fault('UNAUTHENTICATED')
     return profile(user, caller)
