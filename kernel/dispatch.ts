@@ -1,5 +1,5 @@
 // One request's walk: who calls, how often, with what; then the handler; then the answer, once everything behind it is on disk.
-import { isReply, type Bytes, type Caller, type WireEvents } from '#contracts/contract.ts'
+import { isReply, type Bytes, type Caller, type WireEvent, type WireEvents } from '#contracts/contract.ts'
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import { faultsOf, isSchema, successOf } from '#contracts/statuses.ts'
 import type { Log } from '#ports/adapter.ts'
@@ -8,6 +8,7 @@ import type { RateLimiter } from '#ports/limits.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import type { Endpoint } from './endpoint.ts'
+import type { OpenStreams } from './access/open-streams.ts'
 import type { Authenticator } from './plugin.ts'
 import { cursorOf, parseQuery, readBody } from './request.ts'
 
@@ -17,6 +18,7 @@ type Around = {
   readonly isEnabled: (plugin: string, orgId: string | undefined) => boolean
   readonly limiter: RateLimiter
   readonly engines: Pick<Engines, 'durable' | 'epoch'>
+  readonly streams: OpenStreams
   readonly log: Log
   readonly traces: Tracer
   /** Tests and development: replies and faults are held against the contract. */
@@ -24,10 +26,10 @@ type Around = {
 }
 
 /** `epoch` was read before the handler ran: another one now means that what it wrote may be gone. */
-async function answerOf({ operation, checks }: Endpoint, result: unknown, engines: Around['engines'], epoch: number): Promise<HttpAnswer> {
+async function answerOf({ operation, checks }: Endpoint, result: unknown, engines: Around['engines'], epoch: number, guard: (events: WireEvents) => WireEvents): Promise<HttpAnswer> {
   const { value, status = successOf(operation), headers = {} } = isReply(result) ? result : { value: result }
   const { reply } = operation
-  if (reply === 'sse') return { status, headers, content: { kind: 'events', events: value as WireEvents } }
+  if (reply === 'sse') return { status, headers, content: { kind: 'events', events: guard(value as WireEvents) } }
   if (!isSchema(reply) && reply !== 'none') return { status, headers, content: { kind: 'bytes', bytes: value as Bytes } }
   // How this process is, it can tell with a storage that is away.
   if (!operation.everywhere) await engines.durable()
@@ -45,7 +47,7 @@ function refusalOf(error: unknown, id: string): HttpAnswer {
   return { status: known.status, headers, content: { kind: 'json', text: JSON.stringify({ detail: known.message, code: known.code, request_id: id }) } }
 }
 
-export function createDispatcher({ authenticators, isEnabled, limiter, engines, log, traces, strict }: Around) {
+export function createDispatcher({ authenticators, isEnabled, limiter, engines, streams, log, traces, strict }: Around) {
   const authenticate = async (kind: string, request: HttpRequest): Promise<Caller | undefined> => {
     if (kind === 'public') return undefined
     for (const each of authenticators()) {
@@ -53,6 +55,16 @@ export function createDispatcher({ authenticators, isEnabled, limiter, engines, 
       if (caller) return caller
     }
     throw kind === 'user' ? fault('UNAUTHENTICATED') : fault('CREDENTIAL_REFUSED', { kind })
+  }
+  /** A stream goes on only as long as its caller could ask for it again. */
+  const guardOf = ({ operation, instance }: Endpoint, request: HttpRequest, caller: Caller | undefined) => (events: WireEvents): WireEvents => {
+    if (Array.isArray(events)) return events
+    const check = async () => {
+      const today = await authenticate(operation.auth ?? 'user', request)
+      if (today?.orgId !== caller?.orgId) throw fault('UNAUTHENTICATED')
+      if (!isEnabled(instance.plugin.name, today?.orgId)) throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
+    }
+    return streams.guard(events as AsyncIterable<readonly WireEvent[]>, { userId: caller?.userId, check, signal: request.signal })
   }
   const limit = async ({ operation, instance }: Endpoint, subject: { user: string | undefined; address: string }) => {
     if (!operation.limit) return
@@ -73,7 +85,7 @@ export function createDispatcher({ authenticators, isEnabled, limiter, engines, 
     const body = await readBody(request, endpoint), epoch = engines.epoch()
     const values = { caller, params, query, headers: request.headers, body, after, address: request.address, signal: request.signal }
     try {
-      return await answerOf(endpoint, await instance.within(values, handler), engines, epoch)
+      return await answerOf(endpoint, await instance.within(values, handler), engines, epoch, guardOf(endpoint, request, caller))
     } catch (cause) {
       // Whatever the handler concluded from a state of which a part is gone (a conflict, something missing) is no answer.
       throw engines.epoch() === epoch ? cause : fault('STORAGE_FULL', {}, { cause })

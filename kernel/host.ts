@@ -27,6 +27,8 @@ export type Introspection = {
   health(): Promise<readonly Check[]>
   /** Resolves when the generations that this one replaced are undone: what they let go of may be taken up. */
   alone(): Promise<void>
+  /** This user's rights have changed: the callers of the user's event streams at this process are checked again, now. */
+  recheck(userId: string): void
   /** False from the moment that the stop began. */
   serving(): boolean
   /** For metrics of this plugin's own: a registry that lives as long as this generation. */

@@ -5,22 +5,23 @@ import type { Clock } from '#ports/clock.ts'
 import type { Lifecycle } from '#ports/token.ts'
 import type { Engines } from './adapters.ts'
 import type { Check, Introspection, Role } from './host.ts'
+import type { OpenStreams } from './access/open-streams.ts'
 import { kernelVersion } from './plan.ts'
 import type { Table } from './table.ts'
 
 /** A part that does not answer within this is reported as not healthy, in milliseconds. */
 const healthMsMax = 2000
 
-type Parts = { readonly role: Role; readonly clock: Clock; readonly engines: Engines; readonly metrics: Registry; readonly table: () => Table; readonly serving: () => boolean }
+type Parts = { readonly streams: OpenStreams; readonly role: Role; readonly clock: Clock; readonly engines: Engines; readonly metrics: Registry; readonly table: () => Table; readonly serving: () => boolean }
 
-export function introspect({ role, clock, engines, metrics, table, serving }: Parts): Introspection {
+export function introspect({ streams, role, clock, engines, metrics, table, serving }: Parts): Introspection {
   const asked = async (name: string, probe: () => Promise<unknown>): Promise<Check> => {
     const enough = new AbortController()
     const late = clock.sleep(healthMsMax, enough.signal).then(() => Promise.reject(new Error(`no answer within ${healthMsMax} ms`)))
     return Promise.race([probe(), late]).then(() => ({ name, ok: true }), (error: Error) => ({ name, ok: false, detail: error.message })).finally(() => enough.abort())
   }
   return {
-    version: kernelVersion, role, processId: clock.id(), metrics, serving, alone: () => Promise.resolve(),
+    version: kernelVersion, role, processId: clock.id(), metrics, serving, alone: () => Promise.resolve(), recheck: userId => streams.recheck(userId),
     async exposition() {
       const parts = await Promise.all([metrics, ...[...table().instances.values()].map(instance => instance.metrics)].map(registry => registry.metrics()))
       return { text: parts.filter(part => part.trim() !== '').join('\n'), mime: metrics.contentType }

@@ -16,6 +16,7 @@ import { createInstance, type Instance } from './instance.ts'
 import { introspect } from './introspect.ts'
 import type { LivingRoster } from './roster.ts'
 import { createMetrics } from './metrics.ts'
+import { createOpenStreams } from './access/open-streams.ts'
 import { affected, planOf, type Plan } from './plan.ts'
 import { Authenticators, PluginFiles, type Authenticator, type Plugin, type RunnableCommand, type Scope } from './plugin.ts'
 import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
@@ -31,11 +32,12 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
   /** Generations that were replaced and still have calls inside. */
   const draining = new Set<Promise<unknown>>()
 
-  const host = introspect({ role: settings.ROLE, clock, engines, metrics: metrics.registry, table: () => table, serving: () => serving })
+  const streams = createOpenStreams({ clock })
+  const host = introspect({ streams, role: settings.ROLE, clock, engines, metrics: metrics.registry, table: () => table, serving: () => serving })
   const dispatcher = createDispatcher({
     authenticators: () => (table.points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
     isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
-    limiter: engines.engine<RateLimiter>('limits'), traces: engines.engine<Tracer>('traces'), engines, log, strict,
+    limiter: engines.engine<RateLimiter>('limits'), traces: engines.engine<Tracer>('traces'), engines, streams, log, strict,
   })
   const isPort = (token: Token) => token.id === Host.id || token.id === Plugins.id || token.id === Peers.id || engines.entries().some(([name]) => token.id === `port:${name}`)
 

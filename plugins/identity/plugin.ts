@@ -1,6 +1,6 @@
 import { Type as t } from 'typebox'
 import { apiKeys, auth } from '#contracts/identity.ts'
-import { Authenticators, command, definePlugin, into } from '#kernel'
+import { Authenticators, command, definePlugin, Host, into, Peers } from '#kernel'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock } from '#ports/clock.ts'
 import { Limits } from '#ports/limits.ts'
@@ -24,7 +24,7 @@ import { createUsers } from './users.ts'
 export default definePlugin({
   name: 'identity', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
   contract: { ...auth, ...apiKeys },
-  uses: { store: Storage, mail: Mail, billing: Billing, clock: SystemClock, limits: Limits },
+  uses: { store: Storage, mail: Mail, billing: Billing, clock: SystemClock, limits: Limits, host: Host, peers: Peers },
   config: IdentityConfig,
   limits: {
     token: { count: 60, perMs: 60_000 },

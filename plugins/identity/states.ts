@@ -1,4 +1,5 @@
 // What must still be true of a user while a token of theirs is accepted: not suspended, the same version, still a member.
+import type { Introspection, Peering } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { bounded } from './bounded.ts'
@@ -11,8 +12,13 @@ type Entry = { readonly until: number; readonly state: State | undefined }
 const USERS_MAX = 10_000
 const MEMBERSHIPS_MAX = 1000
 
-/** Asked for every request: kept for ten seconds, so that another process's suspension or password change is seen within them. */
-export function createStates({ store, clock }: { store: ScopedStorage; clock: Clock }) {
+/** Asked for every request: kept for ten seconds, so that a change of another process whose hint was lost is seen within them. */
+type Deps = { store: ScopedStorage; clock: Clock; host: Introspection; peers: Peering; defer: (undo: () => unknown) => void }
+
+/** Between processes: this user's rights have changed. */
+const topic = 'user-changed'
+
+export function createStates({ store, clock, host, peers, defer }: Deps) {
   const known = bounded<Entry>(USERS_MAX)
   const asked = new Map<string, Promise<State | undefined>>()
   const people = store.system(reasons.people)
@@ -22,6 +28,12 @@ export function createStates({ store, clock }: { store: ScopedStorage; clock: Cl
     if (user === undefined || !user.verified) return undefined
     return { suspended: user.suspended, version: user.version, roles: Object.fromEntries(memberships.items.map(({ orgId, role }) => [orgId, role])) }
   }
+  const drop = (userId: string): void => {
+    known.delete(userId)
+    asked.delete(userId)
+    host.recheck(userId)
+  }
+  defer(peers.hear(topic, userId => { if (typeof userId === 'string') drop(userId) }))
   return {
     /** At once where it is known, else a promise: most requests wait for nothing. */
     of(userId: string): State | undefined | Promise<State | undefined> {
@@ -42,9 +54,10 @@ export function createStates({ store, clock }: { store: ScopedStorage; clock: Cl
     },
     /** From storage, for what must hold at once. */
     fresh: load,
+    /** The user was changed: nobody goes by what was known, and open streams are checked again, at other processes too. */
     forget(userId: string): void {
-      known.delete(userId)
-      asked.delete(userId)
+      drop(userId)
+      peers.tell(topic, userId)
     },
   }
 }

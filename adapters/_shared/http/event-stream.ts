@@ -1,6 +1,7 @@
 // Server-Sent Events (WHATWG HTML, section 9.2): framing, back-pressure, heartbeats and the end of all streams at a stop.
 import type { ServerResponse } from 'node:http'
 import type { WireEvent } from '#contracts/contract.ts'
+import { isFault } from '#contracts/faults.ts'
 
 /** A comment goes out this often, so that proxies keep a silent stream open. */
 const heartbeatSeconds = 15
@@ -67,6 +68,10 @@ export function createEventStreams() {
           if (done || response.destroyed) break
           if (!begin(value.map(frame).join(''))) await drained(response)
         }
+      } catch (error) {
+        if (!isFault(error)) throw error
+        // A comment is nothing to an EventSource, which comes back and is told by its status; a reader sees why.
+        begin(`: ${error.code}. ${error.message}\n\n`)
       } finally {
         clearImmediate(early)
         ends.delete(response)
