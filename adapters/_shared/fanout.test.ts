@@ -82,6 +82,16 @@ test('a reader that keeps up is never sent back to the log; one that does not ho
   stop.abort()
 })
 
+test('a rewritten stretch has gaps: a reader in the midst of it is given what it has not seen, by seq', async () => {
+  for (const [after, expected] of [[4, [5, 30, 31]], [6, [30, 31]], [12, [30, 31]], [30, [31]]] as const) {
+    const log = fakeLog(), { fanout, seqs, stop } = following(log, after)
+    const next = seqs()
+    await turn()
+    fanout.deliver('a', [event(5), event(30), event(31)])
+    assert.equal(await next, [...expected])
+    stop.abort()
+  }
+})
 test('nothing stays behind: neither after an abort, nor a return, nor an end, nor for who never began', async () => {
   const log = fakeLog()
   for (const end of ['abort', 'return', 'end'] as const) {

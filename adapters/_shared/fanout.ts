@@ -128,7 +128,8 @@ function createFollower(log: Log, stream: string, after: number, signal: AbortSi
     buffered -= batch.length
     if (batch.at(-1)!.seq <= at) return undefined
     if (batch[0]!.seq > at + 1) return void drop(true)
-    return batch[0]!.seq === at + 1 ? batch : batch.slice(at + 1 - batch[0]!.seq)
+    // Seqs have gaps where a stretch was rewritten: what was read is told by its seq, not by its place.
+    return batch[0]!.seq > at ? batch : batch.filter(({ seq }) => seq > at)
   }
   async function step(): Promise<IteratorResult<Batch>> {
     start()

@@ -51,4 +51,28 @@ test('shared: a worker whose clock is five minutes ahead leaves others their job
   await other.close()
   await storage.close()
 })
+test('shared: a backlog that never ends does not keep a dead worker\'s job from being taken over', async () => {
+  const clock = manualClock(), storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }, { engine, die } = mortal(storage)
+  const doomed = await queueOn(engine, clock, () => {}), survivor = await queueOn(storage, clock, () => {})
+  const seen: string[] = []
+  doomed.define('work', () => new Promise(() => undefined), { leaseMs: 8000 })
+  const lost = await doomed.enqueue('work', 'lost')
+  await clock.advance(100)
+  die()
+  for (let n = 0; n < 5; n++) await survivor.enqueue('work', `backlog ${n}`)
+  survivor.define('work', async ({ data }) => {
+    seen.push(String(data))
+    await clock.sleep(500)
+    // One comes for each that goes: there is never less to do.
+    if (data !== 'lost') await survivor.enqueue('work', `after ${String(data)}`)
+  }, { leaseMs: 8000, concurrency: 1 })
+  for (let n = 0; n < 60; n++) await clock.advance(500)
+  assert.ok(seen.length > 20, `${seen.length} jobs`)
+  assert.is(seen.filter(data => data === 'lost').length, 1)
+  assert.is(await survivor.state(lost), 'done')
+  const closed = survivor.close()
+  await clock.advance(60_000)
+  await closed
+  await storage.close()
+})
 test.run()

@@ -114,12 +114,13 @@ function createWorker(world: World, name: string, handler: (job: Job) => Promise
       })
     running.set(row.id, { abort, ended })
   }
-  /** Jobs of workers that have not moved them on for a lease's length by this process's own steady clock. */
+  /** Jobs of workers that have not moved them on for a lease's length by this process's own steady clock.
+   *  They are found by their owners: along the times, the whole backlog lies before them. */
   async function takeOver(free: number): Promise<void> {
     const now = clock.monotonic()
     if (now - lookedAt < options.leaseMs / 4) return
     lookedAt = now
-    const { items } = await storage.find(jobs, { where: { name, state: 'running' }, orderBy: ['due', 'asc'], limit: watchedMax })
+    const { items } = await storage.find(jobs, { where: { name, owner: { gt: '' } }, orderBy: ['owner', 'asc'], limit: watchedMax })
     const before = new Map(beats)
     beats.clear()
     for (const row of items) {
@@ -130,13 +131,16 @@ function createWorker(world: World, name: string, handler: (job: Job) => Promise
     }
   }
   async function turn(): Promise<number> {
-    const free = options.concurrency - running.size
-    if (!taking || free <= 0) return pollAfter(world)
+    const idle = () => options.concurrency - running.size
+    if (!taking || idle() <= 0) return pollAfter(world)
+    // Before the waiting ones: a backlog that never ends would keep dead workers' jobs where they are.
+    if (!storage.exclusive) await takeOver(idle())
+    const free = idle()
+    if (free <= 0) return pollAfter(world)
     const { items } = await storage.find(jobs, { where: { name, ...(storage.exclusive ? {} : { state: 'waiting' }) }, orderBy: ['due', 'asc'], limit: free })
     const ready = items.filter(({ due }) => due! <= clock.now())
     for (const row of ready) if (taking) await take(row)
     if (ready.length === free) return 0
-    if (!storage.exclusive) await takeOver(free - ready.length)
     const later = items[ready.length]?.due
     return Math.min(pollAfter(world), later === undefined ? Infinity : later - clock.now())
   }

@@ -8,8 +8,8 @@ import type { Change, Collection, Doc, Query, StorageEngine, Where } from '#port
 import { applyChange, checkChange, checkCollection, checkDoc, checkQuery, checkSize, checkWhere, decodeCursor, documentBytesMax, encodeCursor, keyOf, limitDefault, matches, union, type Fields, type Key } from '../_shared/documents.ts'
 import { createLanes, type Lanes } from '../_shared/lanes.ts'
 import { closed, connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
-import { all, behind, conditions, sorting, type Stored } from '../_shared/mongodb/filters.ts'
-import { createIndexes } from '../_shared/mongodb/indexes.ts'
+import { all, behind, conditions, type Stored } from '../_shared/mongodb/filters.ts'
+import { createIndexes, sortOf } from '../_shared/mongodb/indexes.ts'
 
 type Table = { readonly name: string; spec: Collection; readonly kept: Kept<Stored>; readonly lanes: Lanes; expires: string | undefined; sweptAt: number }
 
@@ -149,7 +149,7 @@ export function mongoStorage({ connection: { db, ping, close }, clock, log }: { 
       const table = of(collection), { where, orderBy = ['id', 'asc'] as const, limit = limitDefault, after } = query, [field, direction] = orderBy
       const from = after === undefined ? undefined : decodeCursor(orderBy, after)
       return table.lanes.look(async () => {
-        const found = await orTold(table.kept.find(all([...seen(table, where), ...behind(field, direction, from)]), { sort: sorting(field, direction), limit: limit + 1 }).toArray())
+        const found = await orTold(table.kept.find(all([...seen(table, where), ...behind(field, direction, from)]), { sort: sortOf(table.spec, where, [field, direction]), limit: limit + 1 }).toArray())
         const items = found.slice(0, limit).map(docOf), last = items.at(-1)
         return { items: items as never[], ...(found.length > limit ? { next: encodeCursor(orderBy, { key: keyOf(last![field]) as Key, id: last!['id'] as string }) } : {}) }
       })

@@ -40,11 +40,12 @@ export function hrefOf(url: URL): string {
 
 export type Connection = { readonly db: Db; ping(): Promise<void>; close(): Promise<void> }
 
-/** Writes are acknowledged by a majority, in its journal: what is applied is durable. The driver finds the server again by itself. UNAVAILABLE when none answers now. */
+/** Writes are acknowledged by a majority, in its journal: what is applied is durable. Reads see what a majority has:
+ *  nothing is shown, and nothing is decided, that a fail-over takes back. The driver finds the server again by itself. UNAVAILABLE when none answers now. */
 export async function connect(url: URL): Promise<Connection> {
   const number = (name: string, standard: number) => Number(url.searchParams.get(name) ?? standard)
   const client = new MongoClient(hrefOf(url), {
-    writeConcern: { w: 'majority', journal: true }, readPreference: 'primary', retryReads: true, retryWrites: true, ignoreUndefined: true,
+    writeConcern: { w: 'majority', journal: true }, readConcern: { level: 'majority' }, readPreference: 'primary', retryReads: true, retryWrites: true, ignoreUndefined: true,
     socketTimeoutMS: number('socketTimeoutMS', TIMEOUT_MS), serverSelectionTimeoutMS: number('serverSelectionTimeoutMS', 5000), connectTimeoutMS: 5000, appName: url.searchParams.get('appName') ?? 'agent-platform',
   })
   const db = client.db(decodeURIComponent(url.pathname.slice(1)) || DATABASE_DEFAULT), ping = async () => void (await orTold(db.command({ ping: 1 })))

@@ -14,18 +14,22 @@ const scalarTypes = ['string', 'number', 'bool']
 const scalar = { $type: scalarTypes, ...noArray }
 const isThere = (name: string): Condition => ({ $or: [{ [name]: { $type: 'array' } }, { [name]: { $exists: true, $not: { $type: 'null' } } }] }) as Condition
 
-function within(operators: object): object {
-  return { ...operators, ...noArray }
+/** Every comparison says which types it is about: MongoDB takes a partial index only for a query that repeats
+ *  the condition of the index, and does not see that equality to a text implies a type
+ *  (https://www.mongodb.com/docs/manual/core/index-partial/#query-coverage). */
+function within(name: string, operators: object): Condition {
+  return { [name]: name === '_id' ? operators : { ...operators, ...scalar } } as Condition
 }
 function one(name: string, condition: Where[string]): Condition {
-  if (typeof condition !== 'object') return { [name]: within({ $eq: condition }) } as Condition
-  if ('in' in condition) return { [name]: within({ $in: condition.in }) } as Condition
+  if (typeof condition !== 'object') return within(name, { $eq: condition })
+  if ('in' in condition) return within(name, { $in: condition.in })
   if ('exists' in condition) return condition.exists ? isThere(name) : ({ $nor: [isThere(name)] } as Condition)
   if ('prefix' in condition) {
     const end = afterPrefix(condition.prefix)
-    return { [name]: within({ $gte: condition.prefix, ...(end === undefined ? { $type: 'string' } : { $lt: end }) }) } as Condition
+    return within(name, { $gte: condition.prefix, ...(end === undefined ? {} : { $lt: end }) })
   }
-  return { [name]: within(Object.fromEntries(Object.entries(condition).map(([operator, value]) => [`$${operator}`, value as Scalar]))) } as Condition
+  const operators = Object.entries(condition).map(([operator, value]) => [`$${operator}`, value as Scalar])
+  return within(name, Object.fromEntries(operators))
 }
 export const conditions = (where: Where = {}): Condition[] => Object.entries(where).map(([field, condition]) => one(nameOf(field), condition))
 export const all = (list: readonly Condition[]): Condition => (list.length === 0 ? {} : ({ $and: [...list] } as Condition))

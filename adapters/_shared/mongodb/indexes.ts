@@ -5,10 +5,10 @@ import { MongoServerError, ObjectId, type Db } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Collection } from '#ports/storage.ts'
+import type { Collection, Where } from '#ports/storage.ts'
 import { createLanes } from '../lanes.ts'
 import { closed, orTold, serverTime, told } from './database.ts'
-import { complete } from './filters.ts'
+import { complete, sorting } from './filters.ts'
 import { locksIn } from './lock.ts'
 
 type Index = { readonly name: string; readonly key: Readonly<Record<string, unknown>>; readonly unique?: boolean; readonly partialFilterExpression?: object }
@@ -26,12 +26,21 @@ const hasNumber = (error: unknown, ...codes: readonly number[]) => error instanc
 export function indexesOf({ unique = [], index = [], scope, expires }: Collection): readonly Index[] {
   const key = (fields: readonly string[]) => Object.fromEntries(fields.map(field => [field === 'id' ? '_id' : field, 1 as const]))
   const others = [...index, ...(expires === undefined ? [] : [[expires]])]
-  if (scope === 'tenant' && ![...unique, ...others].some(([first]) => first === 'orgId')) others.push(['orgId'])
+  // A unique index is partial, and serves no query that names the organisation alone.
+  if (scope === 'tenant' && !others.some(([first]) => first === 'orgId')) others.push(['orgId'])
   const all = [
     ...unique.map(fields => ({ name: `u_${fields.join('_')}`, key: key(fields), unique: true, partialFilterExpression: complete(fields) })),
     ...others.map(fields => ({ name: `i_${fields.join('_')}`, key: key([...new Set([...fields, 'id'])]) })),
   ]
   return [...new Map(all.map(one => [one.name, one])).values()]
+}
+
+/** By the field, then by id. Within a unique key that is given but for this field no two are alike: the index
+ *  of that key, which does not end with the id, gives the order only where the id is not asked for. */
+export function sortOf(spec: Collection, where: Where | undefined, [field, direction]: readonly [string, 'asc' | 'desc']): Record<string, 1 | -1> {
+  const given = Object.entries(where ?? {}).filter(([, condition]) => typeof condition !== 'object').map(([name]) => name)
+  const isUnique = (spec.unique ?? []).some(key => key.includes(field) && key.every(name => name === field || given.includes(name)))
+  return isUnique ? { [field]: direction === 'asc' ? 1 : -1 } : sorting(field, direction)
 }
 
 const isOurs = ({ name }: Index) => /^[ui]_/.test(name)
