@@ -38,7 +38,7 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const clock = (given['clock'] ?? (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>('clock')) as Clock
   const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
   const generations = createGenerations(clock.id())
-  const threads = createThreads({ clock, clockUrl: settings.CLOCK_URL, folders: foldersOf(settings) })
+  const threads = createThreads({ clock, clockUrl: settings.CLOCK_URL, folders: foldersOf(settings), stepMs: settings.PLUGIN_STEP_MS })
   const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch((error: unknown) => {
     generations.close()
     throw error
@@ -46,7 +46,7 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const storage = engines.engine<StorageEngine>('storage'), choices = createChoices({ dataDir: settings.DATA_DIR, storage })
   const peers = createPeers({ eventlog: engines.engine<EventlogEngine>('eventlog'), clock, log, alone: storage.exclusive })
   const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, peers, roster: () => roster })
-  const roster = createRoster({ choices, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, refused: kernel.refused, check: kernel.check, bring: kernel.bring, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  const roster = createRoster({ choices, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, within: kernel.within, refused: kernel.refused, check: kernel.check, bring: kernel.bring, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
   const following = new AbortController()
   const stop = () => {
     following.abort()

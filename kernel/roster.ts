@@ -4,6 +4,7 @@ import { fault, hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import { importOnce, type Generations, type Source } from './generations.ts'
 import type { Listed, Roster } from './host.ts'
+import type { Steps } from './loading/steps.ts'
 import type { Plugin } from './plugin.ts'
 import type { Bounds } from './threads/manifest.ts'
 import type { Threads } from './threads/standin.ts'
@@ -28,6 +29,8 @@ type Parts = {
   readonly generationOf: (name: string) => number | undefined
   /** Brings a file that is not here; false where nobody can. */
   readonly bring: (entry: string) => Promise<boolean>
+  /** Bounds a step of loading. */
+  readonly within: Steps['within']
   /** Something could not even be imported. */
   readonly refused: () => void
   /** This process has changed something; others want to know. */
@@ -37,7 +40,7 @@ type Parts = {
 const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
 const whyOf = (error: unknown) => (error as Error).message
 
-export function createRoster({ choices, pluginsDir, generations, threads, log, become, check, generationOf, bring, refused, changed }: Parts) {
+export function createRoster({ choices, pluginsDir, generations, threads, log, become, check, generationOf, bring, within, refused, changed }: Parts) {
   let entries: Entries = new Map()
   /** By entry: what could not be had, and whose it was found to be. */
   const failed = new Map<string, string>(), names = new Map<string, string>()
@@ -58,12 +61,12 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
   }
   /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
   const importNow = async (source: Source, chosen?: Bounds | null): Promise<Entry> => {
-    if (!existsSync(source.entry) && !(await bring(source.entry))) throw refuse(`There is nothing at ${source.entry}.`)
+    if (!existsSync(source.entry) && !(await within('bringing its files', () => bring(source.entry)))) throw refuse(`There is nothing at ${source.entry}.`)
     try {
       const stamp = stampOf(source), before = choices.read().isolated
       // Where some plugins run in threads, no code is imported into the process before it is known whose it is.
       const manifest = chosen || (chosen === undefined && Object.keys(before).length > 0) ? await threads.describe(source) : undefined
-      const isolated = manifest && (chosen ?? before[manifest.name]), plugin = isolated ? threads.standIn(source, isolated, manifest) : await generations.load(source)
+      const isolated = manifest && (chosen ?? before[manifest.name]), plugin = isolated ? threads.standIn(source, isolated, manifest) : await within('its import', () => generations.load(source))
       names.set(source.entry, plugin.name)
       return { source, stamp, plugin, ...(isolated ? { isolated } : {}) }
     } catch (error) {
