@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import type { Log } from '#ports/adapter.ts'
 import { isFault } from '#contracts/faults.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
-import type { HttpReport, HttpServer } from '#ports/http.ts'
+import type { HttpReport, HttpServer, Route } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { StorageEngine } from '#ports/storage.ts'
@@ -15,6 +15,7 @@ import { Host, Peers, Plugins, type Peering, type Role } from './host.ts'
 import { createInstance, type Instance } from './instance.ts'
 import { introspect } from './introspect.ts'
 import { stayAwake } from './loading/awake.ts'
+import { checkDeclared } from './loading/declared.ts'
 import { createSteps, stopUndoMsMax } from './loading/steps.ts'
 import type { LivingRoster } from './roster.ts'
 import { createMetrics } from './metrics.ts'
@@ -66,13 +67,24 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     return createInstance({ plugin, generation: ++generation, config: readConfig(plugin, env), rates: readRates(plugin, env), log, clock, steps, given })
   }
 
-  /** The only visible moment: synchronous. */
+  const rowsOf = ({ endpoints }: Table): Route[] => [...endpoints]
+    .filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere)
+    .map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) }))
+  /** The only visible moment: synchronous, and whole or not at all. */
   const swap = (next: Table) => {
     const sameRows = [...table.endpoints.keys()].join() === [...next.endpoints.keys()].join()
+    const isNew = (instance: Instance) => table.instances.get(instance.plugin.name) !== instance
+    // What others may still refuse comes before the table; refused, it is as it was.
+    try {
+      for (const instance of next.instances.values()) jobs.take(instance)
+      // Routes look their endpoint up at each call, so only another set of rows is the server's business.
+      if (!sameRows) http.routes(rowsOf(next))
+    } catch (error) {
+      for (const instance of next.instances.values()) if (isNew(instance)) void jobs.drop(instance)
+      if (!sameRows) http.routes(rowsOf(table))
+      throw error
+    }
     table = next
-    // Routes look their endpoint up at each call, so only another set of rows is the server's business.
-    if (!sameRows) http.routes([...next.endpoints].filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere).map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) })))
-    for (const instance of next.instances.values()) jobs.take(instance)
   }
   /** What a stop is waiting for. */
   let left = ''
@@ -105,8 +117,13 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     }
   }
 
+  /** What serves already was checked when it came. */
+  const checkFresh = (plugins: readonly Plugin[]) =>
+    plugins.filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin).forEach(checkDeclared)
+
   const transition = async (plugins: readonly Plugin[]) => {
     const alone = Promise.withResolvers<void>()
+    checkFresh(plugins)
     const plan = planOf(plugins, isPort), fresh = new Map<string, Instance>()
     const changed = new Set(plan.order.filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin).map(({ name }) => name))
     const rebuilt = affected(plan, changed)
@@ -149,6 +166,7 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     },
     /** Refuses what cannot be planned or configured together, without building anything. */
     check(plugins: readonly Plugin[]): void {
+      checkFresh(plugins)
       for (const plugin of planOf(plugins, isPort).order) [readConfig, readRates].forEach(read => read(plugin, env))
     },
     async listen(): Promise<{ port: number }> {
