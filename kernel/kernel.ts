@@ -11,11 +11,13 @@ import type { Token } from '#ports/token.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
-import { Host, Peers, Plugins, type Peering, type Role } from './host.ts'
+import { Host, Peers, Plugins, type Peering } from './host.ts'
 import { createInstance, type Instance } from './instance.ts'
 import { introspect } from './introspect.ts'
 import { stayAwake } from './loading/awake.ts'
 import { checkDeclared } from './loading/declared.ts'
+import { createJobs } from './loading/jobs.ts'
+import { checkItems } from './loading/items.ts'
 import { createSteps, stopUndoMsMax } from './loading/steps.ts'
 import type { LivingRoster } from './roster.ts'
 import { createMetrics } from './metrics.ts'
@@ -130,6 +132,7 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     try {
       for (const plugin of plan.order) if (rebuilt.has(plugin.name)) fresh.set(plugin.name, await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')))
       const next = tabulate(table, new Map(plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!])), strict)
+      checkItems(next.points, next.instances, name => fresh.has(name))
       for (const { plugin, cradle } of fresh.values()) if (plugin.health) {
         await steps.within('its health', () => plugin.health!(cradle as never)).catch(blame(plugin, 'is not healthy'))
       }
@@ -211,20 +214,3 @@ export type Kernel = ReturnType<typeof createKernel>
 
 /** The culprit's name before whatever its code threw; faults of the platform name theirs themselves. */
 const blame = ({ name, version }: Plugin, what: string) => (error: unknown) => Promise.reject(isFault(error) ? error : new Error(`${name} ${version} ${what}: ${(error as Error).message}`, { cause: error }))
-
-/** The jobs of living instances: defined when one is swapped in, given back when it goes. */
-function createJobs(queue: Queue, role: Role, counted: (name: string, act: () => Promise<void>) => Promise<void>) {
-  const stops = new Map<Instance, (() => Promise<void>)[]>()
-  return {
-    take(instance: Instance): void {
-      if (role === 'api' || stops.has(instance)) return
-      stops.set(instance, Object.entries(instance.plugin.jobs ?? {}).map(([name, { run, options }]) =>
-        queue.define(name, ({ data, attempt, signal }) => counted(name, () => instance.within({ data, attempt, signal }, run)), options)))
-    },
-    async drop(instance: Instance): Promise<void> {
-      const undone = (stops.get(instance) ?? []).map(stop => stop())
-      stops.delete(instance)
-      await Promise.all(undone)
-    },
-  }
-}
