@@ -35,7 +35,7 @@ function commandsOf({ kernel, settings, engine }: Booted, { backupCommand }: Bac
 async function start(): Promise<void> {
   // What fails on the way (a port that is taken, a certificate that is none) undoes what was opened, so that the process ends.
   await using opened = new AsyncDisposableStack()
-  const copying = await backup(), booted = await boot({ env: process.env })
+  const copying = await backup(), booted = await boot({ env: process.env, guarded: true })
   const { kernel, roster, settings, log } = booted
   opened.defer(kernel.stop)
   opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted, copying)))
@@ -140,7 +140,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
   const answer = await askServer(DATA_DIR, asked.name, options)
   if (answer) return report(answer, json)
   if (asked.needsServer) throw new Error(`No server runs on ${DATA_DIR}: ${asked.name} acts on a living one.`)
-  const booted = await boot({ env: process.env })
+  const booted = await boot({ env: process.env, guarded: true })
   try {
     report(await runCommand(commandsOf(booted, await backup()), asked.name, options), json)
   } finally {
