@@ -7,7 +7,7 @@ import type { Listed, Roster } from './host.ts'
 import type { Crashes } from './loading/crashes.ts'
 import type { Steps } from './loading/steps.ts'
 import type { Plugin } from './plugin.ts'
-import type { Bounds } from './threads/manifest.ts'
+import { boundsDefault, type Bounds } from './threads/manifest.ts'
 import type { Threads } from './threads/standin.ts'
 import type { Chosen, Editable } from './choices.ts'
 import { builtInDir, sourceAt, sourcesIn, stampOf } from './sources.ts'
@@ -180,8 +180,8 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
       await choose(({ isolated }) => void (bounds === null ? isolated.delete(name) : isolated.set(name, bounds)))
       return listed(name)
     }),
-    check: path => inTurn(async () => {
-      const { plugin } = await importNow(sourceAt(path)), others = [...entries.values()].map(entry => entry.plugin).filter(({ name }) => name !== plugin.name)
+    check: (path, { isolated } = {}) => inTurn(async () => {
+      const { plugin } = await importNow(sourceAt(path), isolated && boundsDefault), others = [...entries.values()].map(entry => entry.plugin).filter(({ name }) => name !== plugin.name)
       try {
         check([...others, plugin])
       } catch (error) {
