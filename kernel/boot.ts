@@ -10,6 +10,7 @@ import { createChoices } from './choices.ts'
 import { createGenerations } from './generations.ts'
 import type { Roster } from './host.ts'
 import { createKernel, type Kernel } from './kernel.ts'
+import { createCrashes } from './loading/crashes.ts'
 import { createLog } from './log.ts'
 import { createPeers } from './peers.ts'
 import type { Plugin } from './plugin.ts'
@@ -18,7 +19,7 @@ import { readSettings, type Environment, type Settings } from './settings.ts'
 import { createThreads } from './threads/standin.ts'
 
 export type Booted = { readonly kernel: Kernel; readonly roster: Roster; readonly settings: Settings; readonly engine: <T>(port: string) => T; readonly log: Log }
-type Options = { readonly env: Environment; /** Engines that stand in for what the settings name. */ readonly given?: Readonly<Record<string, unknown>>; readonly plugins?: readonly Plugin[]; readonly strict?: boolean; readonly write?: (line: string) => void }
+type Options = { readonly env: Environment; /** Engines that stand in for what the settings name. */ readonly given?: Readonly<Record<string, unknown>>; readonly plugins?: readonly Plugin[]; readonly strict?: boolean; /** It is the process's one kernel: what nobody catches is held against the plugin whose code threw it. */ readonly guarded?: true; readonly write?: (line: string) => void }
 
 /** How often it is asked what operators chose at other processes, beside being told, in milliseconds. */
 const choicesMs = 15_000
@@ -30,7 +31,7 @@ async function refuseHalfCopy(storage: StorageEngine): Promise<void> {
   if (mark) throw fault('UNAVAILABLE', { what: 'The storage', why: `it is an unfinished copy of ${mark.from}; the same "storage copy" again goes on with it` })
 }
 
-export async function boot({ env, given = {}, plugins, strict = false, write = line => process.stderr.write(line) }: Options): Promise<Booted> {
+export async function boot({ env, given = {}, plugins, strict = false, guarded, write = line => process.stderr.write(line) }: Options): Promise<Booted> {
   const settings = readSettings(env)
   if (settings.PLUGINS_DIR !== undefined && !existsSync(settings.PLUGINS_DIR)) throw fault('INVALID_FIELD', { field: 'PLUGINS_DIR', why: 'is no folder' })
   // The clock comes first, for the log's lines are dated by it too.
@@ -38,7 +39,7 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const clock = (given['clock'] ?? (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>('clock')) as Clock
   const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
   const generations = createGenerations(clock.id())
-  const threads = createThreads({ clock, clockUrl: settings.CLOCK_URL, folders: foldersOf(settings) })
+  const threads = createThreads({ clock, clockUrl: settings.CLOCK_URL, folders: foldersOf(settings), stepMs: settings.PLUGIN_STEP_MS })
   const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch((error: unknown) => {
     generations.close()
     throw error
@@ -46,12 +47,19 @@ export async function boot({ env, given = {}, plugins, strict = false, write = l
   const storage = engines.engine<StorageEngine>('storage'), choices = createChoices({ dataDir: settings.DATA_DIR, storage })
   const peers = createPeers({ eventlog: engines.engine<EventlogEngine>('eventlog'), clock, log, alone: storage.exclusive })
   const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, peers, roster: () => roster })
-  const roster = createRoster({ choices, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, refused: kernel.refused, check: kernel.check, bring: kernel.bring, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  const crashes = createCrashes({ dataDir: settings.DATA_DIR, now: clock.now, log, endsMax: settings.PLUGIN_CRASHES_MAX, withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000 })
+  const roster = createRoster({ choices, crashes, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, within: kernel.within, refused: kernel.refused, check: kernel.check, bring: kernel.bring, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  // It only looks: what becomes of the process is for others to say.
+  const blame = (error: unknown) => void crashes.record(error, roster.list().map(({ source: entry, name }) => ({ entry, name })))
+  if (guarded) process.on('uncaughtExceptionMonitor', blame)
   const following = new AbortController()
   const stop = () => {
     following.abort()
     peers.close()
-    return kernel.stop().finally(generations.close)
+    return kernel.stop().finally(() => {
+      generations.close()
+      process.off('uncaughtExceptionMonitor', blame)
+    })
   }
   const followOthers = () => {
     const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })

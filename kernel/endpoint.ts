@@ -2,6 +2,7 @@
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import { isSchema } from '#contracts/statuses.ts'
 import type { Instance } from './instance.ts'
+import type { Plugin } from './plugin.ts'
 import { createValidator, type Check } from './validate.ts'
 
 export type Endpoint = {
@@ -13,14 +14,16 @@ export type Endpoint = {
   readonly checks: { readonly params?: Check; readonly query?: Check; readonly headers?: Check; readonly body?: Check; /** Of a streamed body: the fields that came before the content. */ readonly bodyStart?: Check; readonly reply?: Check }
 }
 const mounts = { v1: '/api/v1', root: '' } as const
+/** With its mount, as it is served. */
+export const pathOf = ({ mount = 'v1' }: Pick<Plugin, 'mount'>, key: string) => mounts[mount] + key.slice(key.indexOf(' ') + 1)
 
 /** Compiles an instance's rows; one Ajv for all of them, gone with the generation. `strict` checks replies too. */
 export function endpointsOf(instance: Instance, strict: boolean): Endpoint[] {
-  const validator = createValidator(), { contract = {}, routes = {}, mount = 'v1' } = instance.plugin
+  const validator = createValidator(), { contract = {}, routes = {} } = instance.plugin
   const object = (properties: Record<string, unknown>, required: string[]) => ({ type: 'object', properties, required })
   const compiled = (key: string, operation: Operation): Endpoint => ({
     key: key as OperationKey, operation, instance, handler: routes[key]!,
-    path: mounts[mount] + key.slice(key.indexOf(' ') + 1),
+    path: pathOf(instance.plugin, key),
     checks: {
       ...(operation.params && { params: validator.check('path', object(operation.params, Object.keys(operation.params))) }),
       ...(operation.query && { query: validator.check('query', { ...operation.query, additionalProperties: false }) }),

@@ -55,8 +55,8 @@ export type Roster = {
   enable(name: string, organisations: readonly string[] | null): Promise<Listed>
   /** In a thread of its own within these bounds, or (null) in the process; chosen for its next starts and versions too. A thread keeps slips away from others; it is no security boundary. */
   isolate(name: string, bounds: Bounds | null): Promise<Listed>
-  /** Would it load? Nothing changes. */
-  check(path: string): Promise<{ readonly name: string; readonly version: string; readonly replaces: string | null }>
+  /** Would it load? Nothing changes. `isolated`: it is looked at in a thread. */
+  check(path: string, options?: { readonly isolated?: true }): Promise<{ readonly name: string; readonly version: string; readonly replaces: string | null }>
   /** Reads folders and choices again, as at a start. */
   reconcile(): Promise<{ readonly changes: readonly string[] }>
 }

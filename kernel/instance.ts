@@ -6,6 +6,7 @@ import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Rate } from '#ports/limits.ts'
 import type { Token } from '#ports/token.ts'
+import type { Steps } from './loading/steps.ts'
 import type { Plugin } from './plugin.ts'
 
 type Cradle = Record<string, unknown>
@@ -30,6 +31,7 @@ export type Parts = {
   readonly rates: Readonly<Record<string, Rate>>
   readonly log: Log
   readonly clock: Clock
+  readonly steps: Steps
   /** What a token stands for, seen by this plugin. */
   given(token: Token, metrics: Registry): unknown
 }
@@ -52,14 +54,19 @@ function whileInside(item: unknown, counted: <T>(call: () => T | Promise<T>) => 
   })
 }
 
-export async function createInstance({ plugin, generation, config, rates, log, clock, given }: Parts): Promise<Instance> {
+export async function createInstance({ plugin, generation, config, rates, log, clock, steps, given }: Parts): Promise<Instance> {
   const root: AwilixContainer<Cradle> = createContainer<Cradle>({ strict: true })
   const stack = new AsyncDisposableStack(), abort = new AbortController(), metrics = new Registry()
   let inside = 0, idle: (() => void) | undefined
   root.register({
     config: asValue(config), rates: asValue(rates), signal: asValue(abort.signal),
     log: asValue((level: Parameters<Log>[0], event: string, fields?: object) => log(level, `${plugin.name}.${event}`, { ...fields, plugin: plugin.name, generation })),
-    defer: asValue((undo: () => unknown) => stack.defer(async () => void (await undo()))),
+    defer: asValue((undo: () => unknown) => {
+      if (!stack.disposed) return stack.defer(() => steps.undo(undo))
+      // Of a start that nobody waited for any longer: what it does now would stay for good.
+      void steps.undo(undo).catch((error: unknown) => log('error', 'plugin.undo', { plugin: plugin.name, generation, error }))
+      throw new Error(`this generation of ${plugin.name} has ended`)
+    }),
   })
   for (const [name, token] of Object.entries(plugin.uses ?? {})) root.register(name, asValue(given(token, metrics)))
   for (const [name, make] of Object.entries(plugin.services ?? {})) root.register(name, asFunction(make as (deps: Cradle) => unknown).singleton())
@@ -89,8 +96,9 @@ export async function createInstance({ plugin, generation, config, rates, log, c
   }
   try {
     for (const name of Object.keys(plugin.services ?? {})) root.resolve(name)
-    const items = await Promise.all((plugin.contributes ?? []).map(async ({ point, make }) => ({ point, item: whileInside(await make(root.cradle as never), counted) })))
-    await plugin.start?.(root.cradle as never)
+    const make = () => Promise.all((plugin.contributes ?? []).map(async ({ point, make }) => ({ point, item: whileInside(await make(root.cradle as never), counted) })))
+    const items = await steps.within('making what it contributes', make)
+    if (plugin.start) await steps.within('its start', async () => plugin.start!(root.cradle as never))
     return {
       plugin, generation, rates, items, metrics, cradle: root.cradle, retire,
       service: name => root.resolve(name),

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import type { Log } from '#ports/adapter.ts'
 import { isFault } from '#contracts/faults.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
-import type { HttpReport, HttpServer } from '#ports/http.ts'
+import type { HttpReport, HttpServer, Route } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { StorageEngine } from '#ports/storage.ts'
@@ -11,9 +11,14 @@ import type { Token } from '#ports/token.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
-import { Host, Peers, Plugins, type Peering, type Role } from './host.ts'
+import { Host, Peers, Plugins, type Peering } from './host.ts'
 import { createInstance, type Instance } from './instance.ts'
 import { introspect } from './introspect.ts'
+import { stayAwake } from './loading/awake.ts'
+import { checkDeclared } from './loading/declared.ts'
+import { createJobs } from './loading/jobs.ts'
+import { checkItems } from './loading/items.ts'
+import { createSteps, stopUndoMsMax } from './loading/steps.ts'
 import type { LivingRoster } from './roster.ts'
 import { createMetrics } from './metrics.ts'
 import { createOpenStreams } from './access/open-streams.ts'
@@ -28,6 +33,7 @@ export type KernelParts = { readonly env: Environment; readonly settings: Settin
 export function createKernel({ env, settings, engines, log, peers, roster, strict = false }: KernelParts) {
   const clock = engines.engine<Clock>('clock'), http = engines.engine<HttpServer>('http')
   const metrics = createMetrics(engines.metrics(() => [...table.instances.values()].flatMap(({ plugin }) => Object.keys(plugin.jobs ?? {})))), jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE, metrics.job)
+  const steps = createSteps({ clock, msMax: settings.PLUGIN_STEP_MS })
   let table = emptyTable, generation = 0, serving = false, changing: Promise<unknown> = Promise.resolve()
   /** Generations that were replaced and still have calls inside. */
   const draining = new Set<Promise<unknown>>()
@@ -48,7 +54,10 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
   }
 
   const build = async (plan: Plan, plugin: Plugin, fresh: ReadonlyMap<string, Instance>, alone: Promise<void>): Promise<Instance> => {
-    for (const collection of plugin.collections ?? []) await engines.engine<StorageEngine>('storage').define(collection)
+    for (const collection of plugin.collections ?? []) {
+      const define = () => engines.engine<StorageEngine>('storage').define(collection)
+      await steps.within(`defining the collection ${collection.name}`, define, { msMax: settings.PLUGIN_DEFINE_MS, setting: 'PLUGIN_DEFINE_MS' })
+    }
     const given = (token: Token, metrics: Registry): unknown => {
       if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
       if (token.id === Plugins.id) return roster()
@@ -59,16 +68,27 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
       const { plugin: provider, service } = plan.providers.get(token.id)!
       return (fresh.get(provider) ?? table.instances.get(provider)!).service(service)
     }
-    return createInstance({ plugin, generation: ++generation, config: readConfig(plugin, env), rates: readRates(plugin, env), log, clock, given })
+    return createInstance({ plugin, generation: ++generation, config: readConfig(plugin, env), rates: readRates(plugin, env), log, clock, steps, given })
   }
 
-  /** The only visible moment: synchronous. */
+  const rowsOf = ({ endpoints }: Table): Route[] => [...endpoints]
+    .filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere)
+    .map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) }))
+  /** The only visible moment: synchronous, and whole or not at all. */
   const swap = (next: Table) => {
     const sameRows = [...table.endpoints.keys()].join() === [...next.endpoints.keys()].join()
+    const isNew = (instance: Instance) => table.instances.get(instance.plugin.name) !== instance
+    // What others may still refuse comes before the table; refused, it is as it was.
+    try {
+      for (const instance of next.instances.values()) jobs.take(instance)
+      // Routes look their endpoint up at each call, so only another set of rows is the server's business.
+      if (!sameRows) http.routes(rowsOf(next))
+    } catch (error) {
+      for (const instance of next.instances.values()) if (isNew(instance)) void jobs.drop(instance)
+      if (!sameRows) http.routes(rowsOf(table))
+      throw error
+    }
     table = next
-    // Routes look their endpoint up at each call, so only another set of rows is the server's business.
-    if (!sameRows) http.routes([...next.endpoints].filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere).map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) })))
-    for (const instance of next.instances.values()) jobs.take(instance)
   }
   /** What a stop is waiting for. */
   let left = ''
@@ -76,10 +96,12 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     const enough = new AbortController(), late = clock.sleep(Math.max(0, until - clock.monotonic()), enough.signal).catch(() => undefined)
     return Promise.race([work, late]).finally(() => enough.abort())
   }
+  const undone = (instance: Instance, drainMs: number) =>
+    instance.retire(drainMs).catch((error: unknown) => log('error', 'plugin.undo', { plugin: instance.plugin.name, generation: instance.generation, error }))
   const retire = async (instance: Instance, until: number) => {
     left = `plugin:${instance.plugin.name}`
-    const stopped = jobs.drop(instance), drainMs = Math.max(0, until - clock.monotonic())
-    await instance.retire(drainMs).catch((error: unknown) => log('error', 'plugin.undo', { plugin: instance.plugin.name, generation: instance.generation, error }))
+    const stopped = jobs.drop(instance)
+    await undone(instance, Math.max(0, until - clock.monotonic()))
     // A job that does not end is the queue's to give up.
     await inTime(stopped, until)
   }
@@ -93,21 +115,29 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     for (const { plugin, cradle } of table.instances.values()) {
       const next = plan.order.find(({ name }) => name === plugin.name)
       if (!plugin.records || (next && !changed.has(plugin.name)) || plugin.records.reads.every(format => next?.records?.reads.includes(format))) continue
-      for (const [format, count] of Object.entries(await plugin.records.live(cradle as never))) {
+      for (const [format, count] of Object.entries(await steps.within(`counting the records of ${plugin.name}`, () => plugin.records!.live(cradle as never)))) {
         if (count > 0 && !next?.records?.reads.includes(format)) throw new Error(`${next ? `${next.name} ${next.version} cannot read ${format}` : `Without ${plugin.name} nobody reads ${format}`}, which ${count} live ${plugin.records.of} hold.`)
       }
     }
   }
 
+  /** What serves already was checked when it came. */
+  const checkFresh = (plugins: readonly Plugin[]) =>
+    plugins.filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin).forEach(checkDeclared)
+
   const transition = async (plugins: readonly Plugin[]) => {
     const alone = Promise.withResolvers<void>()
+    checkFresh(plugins)
     const plan = planOf(plugins, isPort), fresh = new Map<string, Instance>()
     const changed = new Set(plan.order.filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin).map(({ name }) => name))
     const rebuilt = affected(plan, changed)
     try {
       for (const plugin of plan.order) if (rebuilt.has(plugin.name)) fresh.set(plugin.name, await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')))
       const next = tabulate(table, new Map(plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!])), strict)
-      for (const { plugin, cradle } of fresh.values()) await plugin.health?.(cradle as never).catch(blame(plugin, 'is not healthy'))
+      checkItems(next.points, next.instances, name => fresh.has(name))
+      for (const { plugin, cradle } of fresh.values()) if (plugin.health) {
+        await steps.within('its health', () => plugin.health!(cradle as never)).catch(blame(plugin, 'is not healthy'))
+      }
       await refuseStranding(changed, plan)
       const old = [...table.instances.values()].filter(instance => next.instances.get(instance.plugin.name) !== instance)
       swap(next)
@@ -117,13 +147,15 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
       void drained.then(alone.resolve)
       return { drained }
     } catch (error) {
-      for (const instance of [...fresh.values()].reverse()) if (table.instances.get(instance.plugin.name) !== instance) await instance.retire(0)
+      for (const instance of [...fresh.values()].reverse()) if (table.instances.get(instance.plugin.name) !== instance) await undone(instance, 0)
       throw error
     }
   }
 
   return {
     host,
+    /** Bounds a step of loading a plugin. */
+    within: steps.within,
     /** A plugin was refused before it came to a change. */
     refused: metrics.refused,
     /** Brings a plugin's file that is not here; false where no plugin knows of it. */
@@ -139,6 +171,7 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     },
     /** Refuses what cannot be planned or configured together, without building anything. */
     check(plugins: readonly Plugin[]): void {
+      checkFresh(plugins)
       for (const plugin of planOf(plugins, isPort).order) [readConfig, readRates].forEach(read => read(plugin, env))
     },
     async listen(): Promise<{ port: number }> {
@@ -161,20 +194,21 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     left: () => left,
     /** Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then everything is undone in reverse. */
     async stop(): Promise<void> {
-      // The clock keeps no process alive, and nothing else may while a call that hangs is waited for.
-      const { port1: awake } = new MessageChannel()
-      awake.ref()
+      const sleep = stayAwake()
       serving = false
-      const until = clock.monotonic() + settings.DRAIN_MS
+      const until = clock.monotonic() + settings.DRAIN_MS, undoneUntil = until + stopUndoMsMax
+      // A change that is under way ends here: what waits in its place is not loaded.
+      steps.stop(undoneUntil)
       left = 'port:http'
       await inTime(http.close(), until)
-      await changing
-      await Promise.all(draining)
+      left = 'a change of plugins'
+      await inTime(changing, undoneUntil)
+      await inTime(Promise.all(draining), undoneUntil)
       await retireAll([...table.instances.values()], until)
       table = emptyTable
       left = 'the ports'
       await engines.close()
-      awake.close()
+      sleep()
     },
   }
 }
@@ -182,20 +216,3 @@ export type Kernel = ReturnType<typeof createKernel>
 
 /** The culprit's name before whatever its code threw; faults of the platform name theirs themselves. */
 const blame = ({ name, version }: Plugin, what: string) => (error: unknown) => Promise.reject(isFault(error) ? error : new Error(`${name} ${version} ${what}: ${(error as Error).message}`, { cause: error }))
-
-/** The jobs of living instances: defined when one is swapped in, given back when it goes. */
-function createJobs(queue: Queue, role: Role, counted: (name: string, act: () => Promise<void>) => Promise<void>) {
-  const stops = new Map<Instance, (() => Promise<void>)[]>()
-  return {
-    take(instance: Instance): void {
-      if (role === 'api' || stops.has(instance)) return
-      stops.set(instance, Object.entries(instance.plugin.jobs ?? {}).map(([name, { run, options }]) =>
-        queue.define(name, ({ data, attempt, signal }) => counted(name, () => instance.within({ data, attempt, signal }, run)), options)))
-    },
-    async drop(instance: Instance): Promise<void> {
-      const undone = (stops.get(instance) ?? []).map(stop => stop())
-      stops.delete(instance)
-      await Promise.all(undone)
-    },
-  }
-}

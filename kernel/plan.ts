@@ -1,6 +1,7 @@
 // Pure: from a set of plugins to the order in which they can be built, or a sentence that names both culprits.
 import { satisfies, validRange } from 'semver'
 import type { Token } from '#ports/token.ts'
+import { pathOf } from './endpoint.ts'
 import { reservedNames, type Plugin } from './plugin.ts'
 
 export const kernelVersion = '1.0.0'
@@ -20,7 +21,10 @@ function checkAlone(plugin: Plugin): void {
   for (const [key, { limit }] of Object.entries(plugin.contract ?? {})) if (limit && !plugin.limits?.[limit.name]) throw refuse(`${plugin.name} limits ${key} by "${limit.name}", a rate that it does not declare.`)
 }
 
-/** Names that may exist once in the whole house: routes (by shape, since `{id}` and `{key}` are one path), event types, collections, jobs, commands. */
+/** `GET /api/v1/runs/{}`: where it is mounted, and whatever its parameters are called, one path is one route. */
+const shapeOf = (plugin: Plugin, row: string) => `${row.slice(0, row.indexOf(' '))} ${pathOf(plugin, row).replace(/\{\w+\}/g, '{}')}`
+
+/** Names that may exist once in the whole house: routes (by their full paths), event types, collections, jobs, commands. */
 function checkClashes(plugins: readonly Plugin[]): void {
   const holders = new Map<string, string>()
   const claim = (what: string, name: string, plugin: string) => {
@@ -30,7 +34,7 @@ function checkClashes(plugins: readonly Plugin[]): void {
   }
   for (const plugin of plugins) {
     claim('The plugin name', plugin.name, plugin.name)
-    for (const row of Object.keys(plugin.contract ?? {})) claim('The route', `${plugin.mount ?? 'v1'} ${row.replace(/\{\w+\}/g, '{}')}`, plugin.name)
+    for (const row of Object.keys(plugin.contract ?? {})) claim('The route', shapeOf(plugin, row), plugin.name)
     for (const type of Object.keys(plugin.emits ?? {})) claim('The event type', type, plugin.name)
     for (const { name } of plugin.collections ?? []) claim('The collection', name, plugin.name)
     for (const name of Object.keys(plugin.jobs ?? {})) claim('The job', name, plugin.name)

@@ -1,5 +1,5 @@
 // The whole vocabulary of a plugin: types and identity functions, nothing that acts.
-import type { Static, TSchema } from 'typebox'
+import { Type as t, type Static, type TSchema } from 'typebox'
 import type { Auth, Caller, Contract, Routes } from '#contracts/contract.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Rate } from '#ports/limits.ts'
@@ -9,8 +9,22 @@ import type { Json, Token } from '#ports/token.ts'
 
 /** A service: provided by one plugin, arrives as itself; whoever uses it is rebuilt when its provider is. */
 export const service = <T>(name: string, version = '1.0.0'): Token<T, 'service'> => ({ id: `service:${name}`, kind: 'service', version })
+/** What each item of a point is held against before it serves; a plugin whose item does not fit is refused. */
+export type ItemRules = {
+  /** A field of which no two items have the same value. */
+  readonly unique?: string
+  /** Values of it that the point's owner keeps for itself. */
+  readonly reserved?: readonly string[]
+  /** An object's schema of its fields. */
+  readonly fields?: TSchema
+  /** Fields that hold a JSON Schema. */
+  readonly schemas?: readonly string[]
+  readonly methods?: Readonly<Record<string, 'required' | 'optional'>>
+}
+export type Point<T> = Token<T, 'point'> & { readonly rules?: ItemRules }
 /** A point: many contributors; arrives as a function that answers today's list, so that nobody restarts when one comes or goes. `remote`: every method of an item may answer with a promise. */
-export const point = <T>(name: string, { version = '1.0.0', remote }: { version?: string; remote?: true } = {}): Token<T, 'point'> => ({ id: `point:${name}`, kind: 'point', version, ...(remote ? { remote } : {}) })
+export const point = <T>(name: string, { version = '1.0.0', remote, rules }: { version?: string; remote?: true; rules?: ItemRules } = {}): Point<T> =>
+  ({ id: `point:${name}`, kind: 'point', version, ...(remote ? { remote } : {}), ...(rules ? { rules } : {}) })
 
 /** For whom: an organisation sees what is enabled for it; without one, what is enabled for all. */
 export type Scope = { readonly orgId: string }
@@ -124,9 +138,11 @@ export const definePlugin = <const C extends Contract = {}, const U extends Uses
 /** Checks credentials of one kind (`auth` of a contract's row). */
 export type Authenticator = { readonly kind: Auth; /** By headers with lower-case names. Undefined: not valid. */ authenticate(headers: Readonly<Record<string, string | undefined>>): Caller | undefined | Promise<Caller | undefined> }
 /** Who checks the credential that a row's `auth` names; each plugin may bring a kind of its own. @example plugins/operator/plugin.ts#contributes */
-export const Authenticators = point<Authenticator>('authenticators', { remote: true })
+export const Authenticators = point<Authenticator>('authenticators', {
+  remote: true, rules: { fields: t.Object({ kind: t.String({ minLength: 1 }) }), methods: { authenticate: 'required' } },
+})
 
 /** Where plugins' files come from when another process has chosen them. */
 export type PluginFiles = { /** Puts the file where this path says; false where it knows nothing of it. Rejects with a sentence where it has it and may not, or cannot now (UNAVAILABLE: asked again later). */ bring(entry: string): Promise<boolean> }
 /** Who brings plugins' files to a process that lacks them, before they are imported. @example plugins/operator/plugin.ts#contributes */
-export const PluginFiles = point<PluginFiles>('plugin-files')
+export const PluginFiles = point<PluginFiles>('plugin-files', { rules: { methods: { bring: 'required' } } })

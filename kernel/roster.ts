@@ -4,8 +4,10 @@ import { fault, hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import { importOnce, type Generations, type Source } from './generations.ts'
 import type { Listed, Roster } from './host.ts'
+import type { Crashes } from './loading/crashes.ts'
+import type { Steps } from './loading/steps.ts'
 import type { Plugin } from './plugin.ts'
-import type { Bounds } from './threads/manifest.ts'
+import { boundsDefault, type Bounds } from './threads/manifest.ts'
 import type { Threads } from './threads/standin.ts'
 import type { Chosen, Editable } from './choices.ts'
 import { builtInDir, sourceAt, sourcesIn, stampOf } from './sources.ts'
@@ -28,6 +30,10 @@ type Parts = {
   readonly generationOf: (name: string) => number | undefined
   /** Brings a file that is not here; false where nobody can. */
   readonly bring: (entry: string) => Promise<boolean>
+  /** Which plugins ended the process before. */
+  readonly crashes: Crashes
+  /** Bounds a step of loading. */
+  readonly within: Steps['within']
   /** Something could not even be imported. */
   readonly refused: () => void
   /** This process has changed something; others want to know. */
@@ -37,7 +43,7 @@ type Parts = {
 const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
 const whyOf = (error: unknown) => (error as Error).message
 
-export function createRoster({ choices, pluginsDir, generations, threads, log, become, check, generationOf, bring, refused, changed }: Parts) {
+export function createRoster({ choices, pluginsDir, generations, threads, log, become, check, generationOf, bring, crashes, within, refused, changed }: Parts) {
   let entries: Entries = new Map()
   /** By entry: what could not be had, and whose it was found to be. */
   const failed = new Map<string, string>(), names = new Map<string, string>()
@@ -58,12 +64,12 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
   }
   /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
   const importNow = async (source: Source, chosen?: Bounds | null): Promise<Entry> => {
-    if (!existsSync(source.entry) && !(await bring(source.entry))) throw refuse(`There is nothing at ${source.entry}.`)
+    if (!existsSync(source.entry) && !(await within('bringing its files', () => bring(source.entry)))) throw refuse(`There is nothing at ${source.entry}.`)
     try {
       const stamp = stampOf(source), before = choices.read().isolated
       // Where some plugins run in threads, no code is imported into the process before it is known whose it is.
       const manifest = chosen || (chosen === undefined && Object.keys(before).length > 0) ? await threads.describe(source) : undefined
-      const isolated = manifest && (chosen ?? before[manifest.name]), plugin = isolated ? threads.standIn(source, isolated, manifest) : await generations.load(source)
+      const isolated = manifest && (chosen ?? before[manifest.name]), plugin = isolated ? threads.standIn(source, isolated, manifest) : await crashes.during(source.entry, () => within('its import', () => generations.load(source)))
       names.set(source.entry, plugin.name)
       return { source, stamp, plugin, ...(isolated ? { isolated } : {}) }
     } catch (error) {
@@ -75,7 +81,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
     await become([...next.values()].map(({ plugin }) => plugin))
     entries = next
   }
-  const swap = (next: Entries, sentence: string) => adopt(next).catch((error: unknown) => Promise.reject(refuse(`${sentence} ${whyOf(error)}`, error)))
+  const swap = (next: Entries, sentence: string, entry = '') => (entry === '' ? adopt(next) : crashes.during(entry, () => adopt(next))).catch((error: unknown) => Promise.reject(refuse(`${sentence} ${whyOf(error)}`, error)))
   const sourcesNow = () => {
     const { loaded, off } = choices.read()
     return { off, sources: [...sourcesIn(builtInDir), ...(pluginsDir === undefined ? [] : sourcesIn(pluginsDir)), ...loaded.map(entry => ({ entry }))] }
@@ -112,20 +118,21 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
     list: () => [
       ...[...entries.keys()].sort().map(listed),
       ...choices.read().off.map((name): Listed => ({ name, version: '', state: 'off', generation: 0, source: '', previous: null, organisations: null, isolated: null, detail: '' })),
-      ...[...failed].map(([source, detail]): Listed => ({ name: '', version: '', state: 'failed', generation: 0, source, previous: null, organisations: null, isolated: null, detail })),
+      ...[...failed].map(([source, detail]): Listed => ({ name: names.get(source) ?? '', version: '', state: 'failed', generation: 0, source, previous: null, organisations: null, isolated: null, detail })),
     ],
     load: (what, { replace = false, isolated } = {}) => inTurn(async () => {
       const { off } = choices.read(), isName = off.includes(what)
       let entry: Entry | undefined
       for (const source of isName ? sourcesNow().sources : [sourceAt(what)]) {
         if ([...entries.values()].some(one => one.source?.entry === source.entry)) continue
+        if (!isName) crashes.forget(source.entry)
         const found = await importNow(source, isolated)
         if (!isName || found.plugin.name === what) entry = found
       }
       if (!entry) throw refuse(`${what} serves already; reload it.`)
       const { name } = entry.plugin, other = entries.get(name)
       if (other && !replace) throw refuse(`${name} is served from ${other.source?.entry ?? 'elsewhere'}; unload it first.`)
-      await swap(new Map([...entries, [name, other ? { ...entry, before: versionOf(other) } : entry]]), other ? stays(name) : `${name} was not loaded.`)
+      await swap(new Map([...entries, [name, other ? { ...entry, before: versionOf(other) } : entry]]), other ? stays(name) : `${name} was not loaded.`, entry.source!.entry)
       await choose(({ loaded, off: out, isolated: chosen }) => {
         out.delete(name)
         if (isolated) chosen.set(name, isolated)
@@ -173,8 +180,8 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
       await choose(({ isolated }) => void (bounds === null ? isolated.delete(name) : isolated.set(name, bounds)))
       return listed(name)
     }),
-    check: path => inTurn(async () => {
-      const { plugin } = await importNow(sourceAt(path)), others = [...entries.values()].map(entry => entry.plugin).filter(({ name }) => name !== plugin.name)
+    check: (path, { isolated } = {}) => inTurn(async () => {
+      const { plugin } = await importNow(sourceAt(path), isolated && boundsDefault), others = [...entries.values()].map(entry => entry.plugin).filter(({ name }) => name !== plugin.name)
       try {
         check([...others, plugin])
       } catch (error) {
@@ -203,6 +210,9 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
       for (const source of sources) {
         if ([...entries.values()].some(one => one.source?.entry === source.entry) || off.includes(names.get(source.entry) ?? '')) continue
         await step(`load ${source.entry}`, source.entry, async () => {
+          const crashed = crashes.refusal(source.entry)
+          if (crashed?.name) names.set(source.entry, crashed.name)
+          if (crashed) throw refuse(crashed.why)
           const entry = await importNow(source), { name } = entry.plugin, other = entries.get(name)
           if (off.includes(name)) return undefined
           if (fresh.has(name) || (other && (!other.source || isThere(other.source)))) throw refuse(`${name} is served from ${(fresh.get(name) ?? other)!.source?.entry ?? 'elsewhere'}.`)
@@ -219,7 +229,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
         } else if (!existsSync(source.entry) || stampOf(source) !== stamp || JSON.stringify(bounds) !== JSON.stringify(isolated[name])) await step(`reload ${name}`, source.entry, async () => (await swap(new Map([...entries, [name, await renewed(name)]]), stays(name)), `reload ${name}`))
       }
       // In place of what is not there any more, or beside the others.
-      for (const [name, entry] of fresh) await step(`load ${name}`, entry.source!.entry, async () => (await swap(new Map([...entries, [name, entry]]), entries.has(name) ? stays(name) : `${name} was not loaded.`), `load ${entry.source!.entry}`))
+      for (const [name, entry] of fresh) await step(`load ${name}`, entry.source!.entry, async () => (await swap(new Map([...entries, [name, entry]]), entries.has(name) ? stays(name) : `${name} was not loaded.`, entry.source!.entry), `load ${entry.source!.entry}`))
       return { changes }
     }),
   }

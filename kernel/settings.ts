@@ -42,6 +42,10 @@ const KernelSettings = t.Object({
   ADAPTERS_DIR: t.Optional(t.String({ description: 'Folders of further adapters, with commas between them; each holds <port>/<scheme>.js.' })),
   PLUGINS_DIR: t.Optional(t.String({ description: 'A folder of further plugins, each in a folder of its own with plugin.js or plugin.ts.' })),
   PLUGINS_WATCH: t.Boolean({ default: false, description: 'For development: plugins are reloaded when their files change.' }),
+  PLUGIN_STEP_MS: t.Integer({ default: 30_000, minimum: 100, description: 'How long each step of loading a plugin may take, in milliseconds: its import, what it makes, its start, its health, each undo.' }),
+  PLUGIN_DEFINE_MS: t.Integer({ default: 600_000, minimum: 100, description: 'How long the storage may take to define a collection of a plugin with its indexes, in milliseconds.' }),
+  PLUGIN_CRASHES_MAX: t.Integer({ default: 2, minimum: 1, description: 'So often may a plugin end the process within PLUGIN_CRASH_HOURS; then it is left out until it is loaded again or changes.' }),
+  PLUGIN_CRASH_HOURS: t.Integer({ default: 24, minimum: 1, description: 'How long it is remembered that a plugin ended the process, in hours.' }),
   DRAIN_MS: t.Integer({ default: 5000, minimum: 0, description: 'How long a stop or a reload waits for what is under way.' }),
 })
 export type Settings = Static<typeof KernelSettings>

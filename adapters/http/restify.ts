@@ -108,9 +108,10 @@ function createRoutes(server: restify.Server, answer: (route: Route, request: Re
       const known = mounted.get(key)
       if (known) known.route = route
       else {
-        const entry = { route, name: key.replace(/\W+/g, '-').toLowerCase() }
+        // restify gives another name where two would have the same; by that one alone a route is removed.
+        const entry = { route, name: '' }, path = route.path.replace(/\{(\w+)\}/g, ':$1')
+        entry.name = server[verbs[route.method]]({ path, name: key.replace(/\W+/g, '-').toLowerCase() }, async (request: unknown, response: unknown) => answer(entry.route, request as Request, response as ServerResponse)) as unknown as string
         mounted.set(key, entry)
-        server[verbs[route.method]]({ path: route.path.replace(/\{(\w+)\}/g, ':$1'), name: entry.name }, async (request: unknown, response: unknown) => answer(entry.route, request as Request, response as ServerResponse))
       }
     }
   }

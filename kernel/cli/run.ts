@@ -13,6 +13,7 @@ import { createGenerations, importOnce } from '../generations.ts'
 import type { Plugin, RunnableCommand } from '../plugin.ts'
 import { readChoices } from '../choices.ts'
 import { loadPlugins, writeWhole } from '../sources.ts'
+import { createThreads } from '../threads/standin.ts'
 import { watchPlugins } from '../watch.ts'
 
 /** How long a stop may take beyond DRAIN_MS, which is for calls: runs are handed over, ports closed. Milliseconds. */
@@ -35,7 +36,7 @@ function commandsOf({ kernel, settings, engine }: Booted, { backupCommand }: Bac
 async function start(): Promise<void> {
   // What fails on the way (a port that is taken, a certificate that is none) undoes what was opened, so that the process ends.
   await using opened = new AsyncDisposableStack()
-  const copying = await backup(), booted = await boot({ env: process.env })
+  const copying = await backup(), booted = await boot({ env: process.env, guarded: true })
   const { kernel, roster, settings, log } = booted
   opened.defer(kernel.stop)
   opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted, copying)))
@@ -112,11 +113,20 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
   else for (const [name, value] of Object.entries((answer.result ?? {}) as object)) if (value !== undefined) print(`${name}: ${Array.isArray(value) && value.length > 0 && value.every(one => typeof one === 'object') ? tableOf(value) : typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
 }
 
+/** What a plugin elsewhere says of itself. Where some run in threads, no code of others is imported before it is known whose it is. */
+async function describer(isolated: object): Promise<(entry: string) => Promise<Plugin>> {
+  if (Object.keys(isolated).length === 0) return entry => importOnce({ entry })
+  const settings = readSettings(process.env), engines = await bindAdapters({ env: process.env, settings, log: () => undefined, only: ['clock'] })
+  const { describe } = createThreads({ clock: engines.engine<Clock>('clock'), clockUrl: settings.CLOCK_URL, folders: foldersOf(settings), stepMs: settings.PLUGIN_STEP_MS })
+  return async entry => (await describe({ entry })) as unknown as Plugin
+}
+
 /** This program's plugins, and those that were loaded from elsewhere as far as they can be read. */
 async function allPlugins(dataDir: string): Promise<Plugin[]> {
   const generations = createGenerations('commands')
   try {
-    const others = await Promise.all(readChoices(dataDir).loaded.map(entry => importOnce({ entry }).catch(() => undefined)))
+    const { loaded, isolated } = readChoices(dataDir), describe = await describer(isolated)
+    const others = await Promise.all(loaded.map(entry => describe(entry).catch(() => undefined)))
     return [...(await loadPlugins()), ...others.filter(plugin => plugin !== undefined)]
   } finally {
     generations.close()
@@ -140,7 +150,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
   const answer = await askServer(DATA_DIR, asked.name, options)
   if (answer) return report(answer, json)
   if (asked.needsServer) throw new Error(`No server runs on ${DATA_DIR}: ${asked.name} acts on a living one.`)
-  const booted = await boot({ env: process.env })
+  const booted = await boot({ env: process.env, guarded: true })
   try {
     report(await runCommand(commandsOf(booted, await backup()), asked.name, options), json)
   } finally {

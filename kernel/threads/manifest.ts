@@ -16,7 +16,7 @@ export type Manifest = Pick<Plugin, 'name' | 'version' | 'kernel' | 'mount' | 'u
   readonly unfit: readonly string[]
 }
 /** `serve`: absent where the thread only describes the plugin. */
-export type Start = { readonly entry: string; readonly clock: { readonly url: string; readonly folders: readonly string[] }; readonly serve?: { readonly generation: number; readonly config: object; readonly rates: Readonly<Record<string, Rate>> } }
+export type Start = { readonly entry: string; readonly clock: { readonly url: string; readonly folders: readonly string[] }; /** Milliseconds for its import and start, and for each step within. */ readonly stepMs: number; readonly serve?: { readonly generation: number; readonly config: object; readonly rates: Readonly<Record<string, Rate>> } }
 /** A contributed item: its fields as they stand, and the names of its methods. */
 export type Item = { readonly fields: Readonly<Record<string, unknown>>; readonly methods: readonly string[] }
 export type Hello = { readonly manifest: Manifest; readonly items: readonly Item[] } | { readonly refused: string }

@@ -3,6 +3,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { SystemClock, type Clock } from '#ports/clock.ts'
 import { loadAdapter } from '../adapters.ts'
 import { createInstance, type Instance } from '../instance.ts'
+import { createSteps } from '../loading/steps.ts'
 import type { Plugin } from '../plugin.ts'
 import { far } from './far.ts'
 import { createLink, type Link, type Message } from './link.ts'
@@ -29,13 +30,13 @@ const offers = (plugin: Plugin, instance: Instance): Readonly<Record<string, (as
   retire: () => instance.retire(0),
 })
 /** Answers what it contributes. */
-export async function serve(port: MessagePort, plugin: Plugin, { clock: time, serve: given }: Start): Promise<readonly Item[]> {
+export async function serve(port: MessagePort, plugin: Plugin, { clock: time, stepMs, serve: given }: Start): Promise<readonly Item[]> {
   const { generation, config, rates } = given!, clock = await openClock(time)
   let answers: ReturnType<typeof offers> = {}
   const link: Link = createLink(message => port.postMessage(message), (target, value) => answers[target]!(value as never))
   port.on('message', (message: Message) => link.receive(message))
   const instance = await createInstance({
-    plugin, generation, config, rates, clock,
+    plugin, generation, config, rates, clock, steps: createSteps({ clock, msMax: stepMs }),
     log: (level, event, fields) => void link.call('log', { level, event: event.slice(plugin.name.length + 1), fields: JSON.parse(JSON.stringify(fields ?? {}, told)) as object }).catch(() => undefined),
     given: token => (token.id === SystemClock.id ? clock : far(link, token.id)),
   })

@@ -22,8 +22,8 @@ const itemOver = (thread: Thread, at: number, { fields, methods }: Item) => ({
   ...fields, ...Object.fromEntries(methods.map(method => [method, (...args: unknown[]) => thread.call('item', { at, method, args })])),
 })
 
-export function createThreads({ clock, clockUrl, folders }: { clock: Clock; clockUrl: string; folders: readonly string[] }): Threads {
-  const startOf = ({ entry }: Source): Start => ({ entry, clock: { url: clockUrl, folders } })
+export function createThreads({ clock, clockUrl, folders, stepMs }: { clock: Clock; clockUrl: string; folders: readonly string[]; stepMs: number }): Threads {
+  const startOf = ({ entry }: Source): Start => ({ entry, stepMs, clock: { url: clockUrl, folders } })
   const describe = async (source: Source): Promise<Manifest> => {
     const { hello, end } = await run({ start: startOf(source), bounds: boundsDefault, clock }, () => undefined)
     await end('it was described')

@@ -6,8 +6,8 @@ import type { Clock } from '#ports/clock.ts'
 import { createLink, type Link, type Message } from './link.ts'
 import type { Bounds, Hello, Manifest, Start } from './manifest.ts'
 
-/** Milliseconds: for the import and the start of a plugin; for its undoing; the longest pause before a start; how long a thread lives until its earlier ends are forgotten. */
-const startMsMax = 30_000, retireMsMax = 5000, pauseMsMax = 60_000, soundMs = 60_000
+/** Milliseconds: for the undoing of a plugin; the longest pause before a start; how long a thread lives until its earlier ends are forgotten. */
+const retireMsMax = 5000, pauseMsMax = 60_000, soundMs = 60_000
 /** MiB beside the bounds, for what a thread needs to hold nothing. */
 const ownMiB = 32
 
@@ -43,7 +43,7 @@ export async function run({ start, bounds, clock }: Parts, answer: (target: stri
     else link.receive(message)
   })
   const late = new AbortController()
-  void clock.sleep(startMsMax, late.signal).then(() => end(`it did not start within ${startMsMax / 1000} s`), () => undefined)
+  void clock.sleep(start.stepMs, late.signal).then(() => end(`it did not start within ${start.stepMs} ms (PLUGIN_STEP_MS)`), () => undefined)
   const hello = await first.promise.finally(() => late.abort())
   if ('refused' in hello) {
     await end(hello.refused)

@@ -1,4 +1,5 @@
 // What other plugins may use of files: uploads for a run, artifacts of a run, and the points for parsers and for who owns a session.
+import { Type as t } from 'typebox'
 import type { Artifact } from '#contracts/files.ts'
 import { point, service } from '#kernel'
 
@@ -25,7 +26,7 @@ export type Parser = {
 /** Contributed by whoever can read PDF, office documents, sound… The first that accepts an upload reads it, in the background.
  *  @example plugins/files/text.ts#textParser
  *  @example plugins/files/plugin.ts#contributes */
-export const Parsers = point<Parser>('parsers')
+export const Parsers = point<Parser>('parsers', { rules: { fields: t.Object({ name: t.String({ minLength: 1 }) }), methods: { accepts: 'required', parse: 'required' } } })
 
 export type SessionOwner = {
   /** Is it a session of this user? False for one that is unknown or going. */
@@ -33,7 +34,7 @@ export type SessionOwner = {
 }
 /** Whoever keeps sessions says whose they are. With no contributor no session is known.
  *  @example plugins/runs/files.ts#sessionOwner */
-export const SessionOwners = point<SessionOwner>('session-owners', { remote: true })
+export const SessionOwners = point<SessionOwner>('session-owners', { remote: true, rules: { methods: { owns: 'required' } } })
 
 /** An upload as a run sees it. `text` is '' unless the status is ready. */
 export type Attached = { readonly id: string; readonly name: string; readonly text: string; readonly status: UploadStatus; /** There is more text than is given here. */ readonly truncated: boolean }

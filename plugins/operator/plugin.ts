@@ -1,4 +1,4 @@
-import { Type as t } from 'typebox'
+import { Type as t, type TProperties } from 'typebox'
 import { bounds, operator } from '#contracts/operator.ts'
 import { Authenticators, command, definePlugin, into, PluginFiles, Plugins, type Listed, type Roster } from '#kernel'
 import { SystemClock } from '#ports/clock.ts'
@@ -8,7 +8,8 @@ import { across, Parcels, Parts } from './parcels.ts'
 import { isToken } from './token.ts'
 
 const named = t.Object({ name: t.String({ 'x-operand': true, description: 'Of the plugin.' }) }, { additionalProperties: false })
-const placed = (description: string) => t.Object({ path: t.String({ 'x-operand': true, description }) }, { additionalProperties: false })
+const placed = <P extends TProperties>(description: string, more: P) => t.Object({ path: t.String({ 'x-operand': true, description }), ...more }, { additionalProperties: false })
+const apart = t.Optional(t.Boolean({ description: 'None of its code runs in the process.' }))
 const wire = (plugin: Listed) => ({ ...plugin, organisations: plugin.organisations && [...plugin.organisations] })
 const none = t.Object({}, { additionalProperties: false })
 
@@ -38,7 +39,11 @@ export default definePlugin({
   },
   commands: {
     'plugins list': command({ summary: 'Which plugins serve, which are out, and which failed.', options: none, run: async ({ plugins }: { plugins: Roster }) => ({ plugins: plugins.list() }) }),
-    'plugins load': command({ summary: 'Serves a plugin from a folder or file, or one that was unloaded.', options: placed('A folder, a file, or the name of a plugin that was unloaded.'), run: ({ plugins }: { plugins: Roster }, { path }) => plugins.load(path) }),
+    'plugins load': command({
+      summary: 'Serves a plugin from a folder or file, or one that was unloaded; --isolated: in a thread, from its first line on.',
+      options: placed('A folder, a file, or the name of a plugin that was unloaded.', { isolated: apart, ...bounds }),
+      run: ({ plugins }: { plugins: Roster }, { path, isolated, ...given }) => plugins.load(path, isolated ? { isolated: given } : {}),
+    }),
     'plugins reload': command({ summary: 'Reads a plugin again from its files; a failure leaves the old one serving.', options: named, needsServer: true, run: ({ plugins }: { plugins: Roster }, { name }) => plugins.reload(name) }),
     'plugins rollback': command({ summary: 'Serves the generation before again.', options: named, needsServer: true, run: ({ plugins }: { plugins: Roster }, { name }) => plugins.rollback(name) }),
     'plugins unload': command({ summary: 'Takes a plugin out, also at the next start.', options: named, run: ({ plugins }: { plugins: Roster }, { name }) => plugins.unload(name) }),
@@ -46,7 +51,7 @@ export default definePlugin({
     'plugins remove': command({ summary: 'Takes a plugin that was added out, and its folders away.', options: named, run: ({ installer }: { installer: Installer }, { name }) => installer.remove(name) }),
     'plugins enable': command({ summary: 'Says for which organisations a plugin is: ids with commas between them, or all.', options: t.Object({ name: named.properties.name, organisations: t.String({ 'x-operand': true, pattern: '^(all|[0-9a-f-]{36}(,[0-9a-f-]{36})*)$', description: 'Ids with commas between them, or all.' }) }, { additionalProperties: false }), run: ({ plugins }: { plugins: Roster }, { name, organisations }) => plugins.enable(name, organisations === 'all' ? null : organisations.split(',')) }),
     'plugins isolate': command({ summary: 'Runs a plugin in a thread of its own, or in the process again. A thread keeps slips away from others; it is no security boundary.', options: isolating, run: ({ plugins }: { plugins: Roster }, { name, ...given }) => plugins.isolate(name, boundsOf(given)) }),
-    'plugins check': command({ summary: 'Would this plugin load beside the others? Changes nothing.', options: placed('A folder or a file.'), run: ({ plugins }: { plugins: Roster }, { path }) => plugins.check(path) }),
+    'plugins check': command({ summary: 'Would this plugin load beside the others? Changes nothing.', options: placed('A folder or a file.', { isolated: apart }), run: ({ plugins }: { plugins: Roster }, { path, isolated }) => plugins.check(path, isolated ? { isolated: true } : {}) }),
   },
   contributes: [into(PluginFiles, ({ installer }: { installer: Installer }) => installer.files), into(Authenticators, ({ config }: { config: { token?: string } }) => ({
     kind: 'operator',

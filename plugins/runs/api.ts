@@ -1,5 +1,5 @@
 // What other plugins may use of runs: the points at which they add agents and tools.
-import type { TSchema } from 'typebox'
+import { Type as t, type TSchema } from 'typebox'
 import { point, type Json } from '#kernel'
 
 export type Agent = {
@@ -17,7 +17,16 @@ export type Agent = {
 /** Whoever contributes an agent makes its key known as an `app_name` of POST /chat.
  *  @example plugins/runs/agents.ts
  *  @example plugins/runs/plugin.ts#contributes */
-export const Agents = point<Agent>('agents', { remote: true })
+export const Agents = point<Agent>('agents', {
+  remote: true,
+  rules: {
+    unique: 'key',
+    fields: t.Object({
+      key: t.String({ pattern: '^[a-zA-Z0-9_-]{1,80}$' }), name: t.String(), instruction: t.String(),
+      tools: t.Optional(t.Array(t.String())), onInterrupt: t.Optional(t.Enum(['continue', 'restart'])),
+    }),
+  },
+})
 
 /** May the body run again when nobody knows whether it did? `none`: it changes nothing, run it again. `keyed`: run it again with the same key, the other side ignores what it has seen.
  *  `once`: never; the outcome is told as unknown, unless `probe` finds out. */
@@ -72,4 +81,15 @@ export type Tool = {
 /** What the model may call in a run. A call whose arguments match the schema is journalled, its body runs, its answer is shown to the model and to the user as `tool_result`.
  *  @example plugins/tools/note.ts
  *  @example plugins/tools/plugin.ts */
-export const Tools = point<Tool>('tools', { remote: true })
+export const Tools = point<Tool>('tools', {
+  remote: true,
+  rules: {
+    // The model says by `report_failure` that a step of a plan cannot be done; the engine takes it.
+    unique: 'name', reserved: ['report_failure'], schemas: ['parameters'], methods: { run: 'required', probe: 'optional' },
+    fields: t.Object({
+      name: t.String({ pattern: '^[a-z][a-z0-9_]{0,63}$' }), description: t.String(), parameters: t.Object({ type: t.Literal('object') }),
+      effect: t.Optional(t.Enum(['none', 'keyed', 'once'])), timeoutMs: t.Optional(t.Number({ exclusiveMinimum: 0 })),
+      parallel: t.Optional(t.Boolean()), approval: t.Optional(t.Boolean()),
+    }),
+  },
+})

@@ -144,7 +144,7 @@ const needs = (name: string, token: ReturnType<typeof service>, gives?: ReturnTy
 for (const [why, plugins, sentence] of [
   ['a missing provider', [needs('taker', service('nowhere'))], /taker needs service:nowhere, and nothing provides it/],
   ['a circle', [needs('a', service('x'), service('y')), needs('b', service('y'), service('x'))], /a → b → a need each other/],
-  ['two owners of a route', [speaker(), greeter('hi'), { ...speaker(), name: 'echo' }], /GET \/hello is claimed by speaker and echo/],
+  ['two owners of a route', [speaker(), greeter('hi'), { ...speaker(), name: 'echo' }], /GET \/api\/v1\/hello is claimed by speaker and echo/],
   ['another kernel', [named('future', { kernel: '^9.0.0' })], /future 1\.0\.0 asks for kernel \^9\.0\.0; this is 1\./],
   ['a reserved name', [named('thief', { services: { caller: () => 1 } })], /thief names a dependency or service "caller", which is reserved/],
   ['a row without a handler', [named('idle', { contract: hello })], /idle declares GET \/hello and has no handler for it/],

@@ -17,6 +17,7 @@ import { builtIn } from '../../plugins/runs/agents.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
 import { EventBytes, Runs, Sessions, type Run } from '../../plugins/runs/collections.ts'
 import { ToolInvocations } from '../../plugins/runs/audit.ts'
+import type { Steps } from '../../kernel/loading/steps.ts'
 import runsPlugin from '../../plugins/runs/plugin.ts'
 import type { RunService } from '../../plugins/runs/runs.ts'
 import type { SessionService } from '../../plugins/runs/sessions.ts'
@@ -31,6 +32,9 @@ const metrics = { registerMetric() {} }
 
 /** No hint arrives: whatever is found is found by the sweep. */
 const silentPeers: Peering = { tell() {}, hear: () => () => undefined }, silentQueue = { enqueue: async () => '' }
+
+/** Nothing that a simulated process loads is waited for by a clock. */
+const unbounded: Steps = { within: async (_, work) => work(), undo: async work => void (await work()), stop() {} }
 
 export const caller: Caller = { userId: '00000000-0000-7000-8000-0000000000aa', orgId: '00000000-0000-7000-8000-0000000000bb', role: 'owner' }
 export type Services = { readonly runs: RunService; readonly sessions: SessionService; readonly durable: () => Promise<void> }
@@ -98,7 +102,7 @@ export async function createStage({ choose, behave, seed = 1, kind = 'drivers', 
     const tools = simTools(world, process, effects)
     const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ hear: one => heard.push(one), world, process, behave, supports }), 'port:blobs': {}, 'port:queue': silentQueue, 'port:traces': noTraces, [Peers.id]: silentPeers, [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() } }
     const given = (token: Token) => token.id === Agents.id ? () => builtIn : token.id === Tools.id ? () => tools : token.kind === 'port' ? (token.id in ports ? faceOf(token.id, ports[token.id], runsPlugin) : undefined) : token.kind === 'point' ? () => [] : { removeOfSession: async () => {} }
-    const instance = await createInstance({ plugin: runsPlugin, generation: 1, config, rates: {}, log: log as never, clock: process.clock, given })
+    const instance = await createInstance({ plugin: runsPlugin, generation: 1, config, rates: {}, log: log as never, clock: process.clock, steps: unbounded, given })
     instances.set(process, instance)
     roles.set(process, role)
     if (role !== 'worker') living.set(process, { runs: instance.service('runs') as RunService, sessions: instance.service('sessions') as SessionService, durable: () => storage.durable() })

@@ -65,6 +65,21 @@ test.before(async () => {
   server = await startServer({ env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000' } })
   await server.roster.load(folder, { isolated })
 })
+test('plugins load --isolated: no line of it runs in the process, the first load included', async () => {
+  const server = await startServer(), { load, check } = { load: server.kernel.commands().get('plugins load')!, check: server.kernel.commands().get('plugins check')! }
+  const apart = { isolated: true, memory_mb: 32, stall_ms: 10_000 }, seen = globalThis as { ranHere?: number }
+  const place = join(home, 'shy'), write = (text: string) => {
+    mkdirSync(place, { recursive: true })
+    writeFileSync(join(place, 'plugin.mjs'), `import { isMainThread } from 'node:worker_threads'\nif (isMainThread) globalThis.ranHere = 1\nimport { definePlugin } from 'agent-platform/plugin'\n${text}\nexport default definePlugin({ name: 'shy', version: '1.0.0', kernel: '^1.0.0' })`)
+    return { path: join(place, 'plugin.mjs'), ...apart }
+  }
+  assert.match(await load.run(write('process.exit(9)')).then(() => 'it serves', (error: Error) => error.message), /its thread has ended/)
+  assert.equal(await check.run({ path: write('').path, isolated: true }), { name: 'shy', version: '1.0.0', replaces: null })
+  assert.equal(((await load.run(write(''))) as { isolated: unknown }).isolated, { memory_mb: 32, stall_ms: 10_000 })
+  assert.is(seen.ranHere, undefined)
+  await server.stop()
+})
+
 test.after(async () => {
   await server.stop()
   rmSync(home, { recursive: true, force: true })
