@@ -3,6 +3,7 @@ import { fault } from '#contracts/faults.ts'
 import type { BlobsEngine, ScopedBlobs } from '#ports/blobs.ts'
 import type { Eventlog, EventlogEngine, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedSearch, SearchEngine } from '#ports/search.ts'
+import { sharedPassages } from './shared-search.ts'
 import type { Durable } from '#ports/token.ts'
 import type { Change, Collection, Doc, ScopedStorage, StorageEngine, Store, Where } from '#ports/storage.ts'
 import type { Plugin } from './plugin.ts'
@@ -108,7 +109,7 @@ export function scopeEventlog(engine: EventlogEngine): ScopedEventlog {
 }
 
 export const scopeBlobs = (engine: BlobsEngine): ScopedBlobs => ({ tenant: scope => engine.within(orgOf(scope)) })
-export const scopeSearch = (engine: SearchEngine): ScopedSearch => ({ tenant: scope => engine.within(orgOf(scope)) })
+export const scopeSearch = (engine: SearchEngine): ScopedSearch => ({ tenant: scope => engine.within(orgOf(scope)), shared: scope => sharedPassages(engine, orgOf(scope)) })
 
 /** The face of a port that a plugin receives: scoped where the port holds an organisation's data, the engine itself elsewhere. */
 export function faceOf(portId: string, engine: unknown, plugin: Plugin): unknown {

@@ -49,6 +49,17 @@ export type Hit = { readonly id: string; readonly score: number; readonly text: 
 /** Best first; ties by id. `more`: there are further ones within reach of `offset`. */
 export type Hits = { readonly hits: readonly Hit[]; readonly more: boolean }
 
+/** What is listed: every passage that holds each word of `text`, the last ids first. Text is never syntax. */
+export type MatchQuery = {
+  readonly text: string
+  readonly where?: Where
+  /** Only passages whose ids are before this one, by their bytes: the last one of the page before. */
+  readonly before?: string
+  /** 1 to 100; default 10. */
+  readonly limit?: number
+  readonly signal?: AbortSignal
+}
+
 /** The collections of one organisation. Each is an index of its own: what others hold neither hides nor weighs anything. NOT_FOUND where one was not defined. */
 export type Passages = {
   /** Makes a collection, or brings it to another specification without a gap: queries are answered from the old until the new is whole, writes are kept. Vectors of other dimensions are forgotten. */
@@ -63,9 +74,13 @@ export type Passages = {
   remove(collection: string, which: { readonly ids: readonly string[] } | { readonly where: Where }): Promise<number>
   /** The best passages. */
   query(collection: string, query: SearchQuery): Promise<Hits>
+  /** Passages that hold every word, page by page to the last: `score` is 0, and of `highlights` there is the first. A stop word of any of the languages asks for nothing; of no other word, nothing is found. */
+  match(collection: string, query: MatchQuery): Promise<Hits>
   /** How many there are. */
   count(collection: string, where?: Where): Promise<number>
 }
+/** One organisation's passages in a collection that all share. A filter names ids, if any, by `id`, `in` or `prefix`. */
+export type SharedPassages = Pick<Passages, 'define' | 'index' | 'remove' | 'match' | 'count'>
 /** `spec`: with every default; defined elsewhere by it, a collection is the same. `passages`: each as it was given, its `language` only where its owner named it; a vector has length 1 and is in single precision, and indexed again it stays as it is. */
 export type Contents = { readonly spec: Required<CollectionSpec>; readonly passages: readonly Passage[] }
 export type SearchEngine = Lifecycle & {
@@ -83,6 +98,8 @@ export type SearchEngine = Lifecycle & {
 export type ScopedSearch = {
   /** Those of one organisation; a caller fits as it is. */
   tenant(scope: { readonly orgId: string }): Passages
+  /** For what each of many small organisations has a little of: one index for all of them, of which each meets its own part. Nothing in it is ranked, for a rank would tell of others. */
+  shared(scope: { readonly orgId: string }): SharedPassages
 }
 
 /** Where a plugin lets people and agents find what its documents say; what is found is kept elsewhere, as this can be made anew.

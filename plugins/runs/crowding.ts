@@ -78,7 +78,7 @@ export function createCrowding({ store, eventlog, config, log, signal }: Deps) {
     /** Brings every organisation back within the bound; runs under way, and those that ended lately, are never touched. */
     async relieveAll(note: (freed: Freed) => void): Promise<void> {
       if (keptBytesMax === 0) return
-      const { items } = await store.system(crowdingReason).find(EventBytes, { where: { bytes: { gt: keptBytesMax } }, limit: 100 })
+      const { items } = await store.system(crowdingReason).find(EventBytes, { where: { bytes: { gt: keptBytesMax } }, orderBy: ['bytes', 'desc'], limit: 100 })
       for (const { orgId } of items) await relieve({ orgId }, note).catch((error: unknown) => log('warn', 'retention', { organisation: orgId, error }))
     },
   }

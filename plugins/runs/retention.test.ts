@@ -2,8 +2,11 @@
 import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { systemClock } from '#adapters/clock/system.ts'
 import { memoryEventlog } from '#adapters/eventlog/memory.ts'
+import { memoryStorage } from '#adapters/storage/memory.ts'
 import type { Eventlog, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
+import type { Collection, Query, StorageEngine } from '#ports/storage.ts'
 import { readEvents, startServer, type SseEvent } from '../../test/kit/server.ts'
 import { compact, shown, spanOf } from './compact.ts'
 import { stagesOf } from './retention.ts'
@@ -122,6 +125,24 @@ test('when the time of the events is over a reader is told what is gone, and how
   assert.is(items[1]!.content, Object.values(wire(before).texts)[0], 'the conversation keeps its answer')
   await until(async () => { const again = await start('hello'); return again.resumed === false && again.run_id !== id })
   await server.stop()
+})
+
+test('whoever looks for a range of one field reads in its order: in another, a storage walks through all there is', async () => {
+  const engine = memoryStorage(systemClock()), walks = new Set<string>(), seen = new Set<string>()
+  const find: StorageEngine['find'] = (collection: Collection, query: Query = {}) => {
+    for (const [field, condition] of Object.entries(query.where ?? {})) {
+      if (typeof condition !== 'object' || field === 'id' || !['gt', 'gte', 'lt', 'lte'].some(name => name in condition)) continue
+      seen.add(`${collection.name}.${field}`)
+      if (query.orderBy?.[0] !== field) walks.add(`${collection.name}.${field}`)
+    }
+    return engine.find(collection, query) as never
+  }
+  const server = await startServer({ given: { storage: { ...engine, find } }, env: { RUNS_RETENTION_MS: '50', RUNS_SWEEP_MS: '50', RUNS_COMPACT_AFTER_MS: '0', RUNS_EVENTS_BYTES_MAX_PER_ORG: '1' } })
+  const { token } = await server.account(), { body } = await server.call('POST', '/chat', { token, body: { message: 'hello' } })
+  await readEvents(await server.stream(token, (body as { run_id: string }).run_id))
+  while (!['runs.tidy', 'runs.due', 'runs.keptSince', 'event_bytes.bytes'].every(one => seen.has(one))) await new Promise(resolve => setTimeout(resolve, 20))
+  await server.stop()
+  assert.equal([...walks], [])
 })
 
 test.run()

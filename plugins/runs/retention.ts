@@ -52,7 +52,8 @@ export function createRetention({ store, eventlog, clock, config, log, crowding,
 
   const careForAll = async (): Promise<void> => {
     for (let after: string | undefined; ;) {
-      const page = await store.system(retentionReason).find(Runs, { where: { tidy: { lte: clock.now() } }, limit: 100, ...(after === undefined ? {} : { after }) })
+      // In the order of the field that is asked by: in another, the embedded storage would look at every run there is.
+      const page = await store.system(retentionReason).find(Runs, { where: { tidy: { lte: clock.now() } }, orderBy: ['tidy', 'asc'], limit: 100, ...(after === undefined ? {} : { after }) })
       for (const run of page.items) {
         if (signal.aborted) return
         // The conversation may be removed meanwhile, and its logs with it.

@@ -56,7 +56,7 @@ export function createSweep({ store, clock, log, driver, admission, host, config
   async function* dueBy(due: Where[string]): AsyncGenerator<Run> {
     let after: string | undefined
     do {
-      const page = await store.system(sweepReason).find(Runs, { where: { due }, limit: 200, ...(after === undefined ? {} : { after }) })
+      const page = await store.system(sweepReason).find(Runs, { where: { due }, orderBy: ['due', 'asc'], limit: 200, ...(after === undefined ? {} : { after }) })
       yield* page.items
       after = page.next
     } while (after !== undefined)

@@ -1,7 +1,7 @@
 // Arithmetic in decimals: jsep reads the expression, decimal.js reckons. Only what stands in the tables below exists, so that no expression reaches further.
 import { Decimal } from 'decimal.js'
 import jsep, { type CoreExpression, type Expression } from 'jsep'
-import { fault } from '#kernel'
+import { fault, isFault } from '#contracts/faults.ts'
 
 /** Digits that are reckoned with; whole numbers up to this length are exact. Exponents end where they would take long. */
 const precision = 60, exponentMax = 5000
@@ -11,12 +11,26 @@ const factorialMax = 1000
 /** Beyond this a turn cannot be told from the next one, and reducing it takes long. */
 const angleMax = 1e15
 
+/** Parts of one expression, and parts within parts. */
+const partsMax = 1000, depthMax = 300
+/** Beyond a number this large, or below its inverse, an arc is told without a series: what is left out is smaller than the last digit. */
+const farAway = new Decimal(10).pow(precision)
+
 const D = Decimal.clone({ precision, maxE: exponentMax, minE: -exponentMax, toExpNeg: -20, toExpPos: precision })
 const refuse = (why: string) => fault('INVALID_FIELD', { field: 'expression', why })
 
 const angle = (x: Decimal): Decimal => {
   if (x.abs().gt(angleMax)) throw refuse('takes the sine, cosine or tangent of a number that is too large')
   return x
+}
+/** decimal.js squares its argument first; where the square is beyond every exponent, its series never ends. */
+const isTiny = (x: Decimal): boolean => x.abs().times(farAway).lt(1)
+const asin = (x: Decimal): Decimal => (isTiny(x) ? x : x.asin())
+function atan(x: Decimal): Decimal {
+  if (isTiny(x)) return x
+  if (x.abs().lt(farAway)) return x.atan()
+  const quarter = D.acos(0)
+  return x.isNegative() ? quarter.neg() : quarter
 }
 function factorial(n: Decimal): Decimal {
   if (!n.isInteger() || n.lt(0) || n.gt(factorialMax)) throw refuse(`takes the factorial of something else than a whole number from 0 to ${factorialMax}`)
@@ -37,7 +51,7 @@ const functions: ReadonlyMap<string, readonly [min: number, max: number, reckon:
   ['abs', [1, 1, x => x!.abs()]], ['sqrt', [1, 1, x => x!.sqrt()]], ['cbrt', [1, 1, x => x!.cbrt()]], ['exp', [1, 1, x => x!.exp()]],
   ['ln', [1, 1, x => x!.ln()]], ['log10', [1, 1, x => x!.log(10)]], ['log2', [1, 1, x => x!.log(2)]], ['log', [2, 2, (x, base) => x!.log(base!)]],
   ['floor', [1, 1, x => x!.floor()]], ['ceil', [1, 1, x => x!.ceil()]], ['trunc', [1, 1, x => x!.trunc()]], ['round', [1, 2, round as Reckon]],
-  ['sin', [1, 1, x => angle(x!).sin()]], ['cos', [1, 1, x => angle(x!).cos()]], ['tan', [1, 1, x => angle(x!).tan()]], ['asin', [1, 1, x => x!.asin()]], ['acos', [1, 1, x => x!.acos()]], ['atan', [1, 1, x => x!.atan()]],
+  ['sin', [1, 1, x => angle(x!).sin()]], ['cos', [1, 1, x => angle(x!).cos()]], ['tan', [1, 1, x => angle(x!).tan()]], ['asin', [1, 1, x => asin(x!)]], ['acos', [1, 1, x => x!.acos()]], ['atan', [1, 1, x => atan(x!)]],
   ['min', [1, 100, (...all) => D.min(...all)]], ['max', [1, 100, (...all) => D.max(...all)]], ['sum', [1, 100, sum]], ['mean', [1, 100, (...all) => sum(...all).div(all.length)]],
   ['factorial', [1, 1, n => factorial(n!)]],
   // What a pair of parentheses is read as; see `read`.
@@ -77,12 +91,24 @@ function value(expression: Expression): Decimal {
   throw refuse('is not one sum of numbers, operators and known functions; numbers have no thousands separators, and products their *')
 }
 
+/** Refuses an expression of more parts, or of deeper ones, than anybody writes. */
+function bounded(expression: Expression): Expression {
+  const open: [part: Expression, depth: number][] = [[expression, 1]]
+  for (let parts = 1; open.length > 0; parts++) {
+    const [part, depth] = open.pop()!
+    if (parts > partsMax || depth > depthMax) throw refuse(`has more than ${partsMax} parts, or more than ${depthMax} within each other`)
+    for (const inner of Object.values(part).flat()) if (typeof inner === 'object' && inner !== null && 'type' in inner) open.push([inner as Expression, depth + 1])
+  }
+  return expression
+}
+
 /** The parser drops parentheses, whose place a power must know: those around a part become a function that does nothing. */
 function read(expression: string): Expression {
   const text = expression.replaceAll('×', '*').replaceAll('÷', '/').replaceAll('−', '-').replaceAll('^', '**').replace(/(?<=(?:^|[^\w)\s])\s*)\(/g, '_(')
   try {
-    return jsep(text)
+    return bounded(jsep(text))
   } catch (cause) {
+    if (isFault(cause)) throw cause
     throw fault('INVALID_FIELD', { field: 'expression', why: `cannot be read (${String((cause as { description?: string }).description ?? 'too deep').slice(0, 100)})` }, { cause })
   }
 }

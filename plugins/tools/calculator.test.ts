@@ -3,7 +3,13 @@ import * as assert from 'uvu/assert'
 import { isFault } from '#kernel'
 import { createValidator } from '../../kernel/validate.ts'
 import { evaluate, functionNames } from './arithmetic.ts'
-import { calculator } from './calculator.ts'
+import { systemClock } from '../../adapters/clock/system.ts'
+import { calculator as calculatorOf } from './calculator.ts'
+import { createReckoner } from './reckoner.ts'
+
+const undo: (() => unknown)[] = []
+const reckonerOf = (more: object = {}) => createReckoner({ config: { calculator_ms: 5000, calculator_threads_max: 2, calculator_waiting_max: 100, calculator_memory_mb: 32, ...more }, clock: systemClock(), log: () => undefined, defer: one => undo.push(one) })
+const calculator = calculatorOf({ reckoner: reckonerOf() })
 
 const refusal = (expression: string) => {
   try {
@@ -53,8 +59,41 @@ test('nothing takes long: the largest of everything has an end', () => {
 test('its arguments are one expression of bounded length', async () => {
   const check = createValidator().check('body', calculator.parameters)
   for (const args of [{}, { expression: 1 }, { expression: '' }, { expression: '1'.repeat(501) }, { expression: '1', more: 1 }, '1']) assert.throws(() => check(args), (error: Error) => /expression|more|body/.test(error.message))
-  assert.equal(await calculator.run(check({ expression: '0.1+0.2' }) as never, {} as never), { content: '0.3' })
+  assert.equal(await calculator.run(check({ expression: '0.1+0.2' }) as never, { userId: 'ann', signal: new AbortController().signal } as never), { content: '0.3' })
   assert.is(calculator.effect, 'none')
+})
+
+test('arcs far away and close to nothing are told without a series', () => all([
+  ['atan(1e2501)*2', '3.1415926535897932385'], ['atan(-1e4999)*2', '-3.1415926535897932385'], ['atan(1e-4999)', '1e-4999'], ['asin(1e-4999)', '1e-4999'], ['asin(-1e-61)', '-1e-61'], ['atan(1e61)*2', '3.1415926535897932385'], ['tan(atan(12345))', '12345'],
+]))
+
+const forAnn = { userId: 'ann', signal: new AbortController().signal }, forBob = { ...forAnn, userId: 'bob' }
+/** Far more than one thread does in the limits below. */
+const slow = `ln(1.1)${'+ln(1.1)^0.5'.repeat(40)}`
+const told = (promise: Promise<string>) => promise.catch((error: Error) => error.message)
+test('what takes too long ends its thread, and the next finds another', async () => {
+  const reckoner = reckonerOf({ calculator_ms: 10, calculator_threads_max: 1 })
+  assert.is(await told(reckoner.reckon(slow, forAnn)), 'expression: takes longer than 10 ms.')
+  const patient = reckonerOf({ calculator_threads_max: 1 })
+  assert.match(await told(patient.reckon('1/0', forAnn)), 'no finite result')
+  assert.is(await patient.reckon('6*7', forAnn), '42')
+})
+test('one user has all threads but one; whoever leaves, or finds the line full, is told', async () => {
+  const reckoner = reckonerOf({ calculator_waiting_max: 2 }), leaving = new AbortController(), order: string[] = []
+  const ours = [reckoner.reckon(slow, forAnn).then(() => order.push('ann')), reckoner.reckon(slow, forAnn).then(() => order.push('ann'))]
+  const theirs = reckoner.reckon('1+1', forBob).then(() => order.push('bob'))
+  const left = told(reckoner.reckon('1+1', { ...forAnn, signal: leaving.signal }))
+  assert.match(await told(reckoner.reckon('1+1', forBob)), 'at its capacity')
+  leaving.abort(new Error('left'))
+  assert.is(await left, 'left')
+  await Promise.all([...ours, theirs])
+  assert.is(order.indexOf('bob') < 2, true, order.join())
+})
+test('an undone reckoner ends its threads and refuses', async () => {
+  const reckoner = reckonerOf(), under = told(reckoner.reckon(slow, forAnn))
+  await Promise.all(undo.splice(0).map(one => one()))
+  assert.match(await under, 'not available')
+  assert.match(await told(reckoner.reckon('1', forAnn)), 'stopping')
 })
 
 test.run()

@@ -5,6 +5,7 @@ import { asking, refuses, rejectsWith, type Lacking, type Test } from './runner.
 import { changes } from './search-changes.ts'
 import { answerFrom, idsOf, index, mixed, ORG, OTHER, plain, type On, type SearchNeed, type SearchPlace } from './search-common.ts'
 import { contentsOf } from './search-contents.ts'
+import { matching } from './search-matching.ts'
 import { ranking } from './search-ranking.ts'
 
 type Kit = Lacking<SearchNeed> & { place: () => Promise<SearchPlace>; survives: boolean }
@@ -34,6 +35,7 @@ export function searchKit(test: Test, name: string, { place, survives, ...lackin
   organisations(on)
   refusals(on)
   ranking(on)
+  matching(on)
   changes(on)
   contentsOf(on)
   states(test, name, { place, survives })

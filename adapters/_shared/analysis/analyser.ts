@@ -19,6 +19,8 @@ export type Analyser = {
   terms(text: string, language: Language): string[]
   /** Each once: what the words become in any of the collection's languages, since a question is too short to tell its own. */
   queryTerms(text: string, termsMax: number): string[]
+  /** For each word of the text what it becomes in any of the collection's languages; one that is a stop word in any of them is left out. */
+  queryWords(text: string, wordsMax: number): string[][]
   /** Where the terms stand; ranges that overlap are one. */
   ranges(text: string, language: Language, wanted: ReadonlySet<string>, rangesMax: number): Range[]
 }
@@ -66,16 +68,26 @@ export function createAnalysers(): (declared: readonly Language[]) => Promise<An
 
 function analyserOf(declared: readonly Language[], rules: ReadonlyMap<Language, Rules>, languageOf: Analyser['languageOf']): Analyser {
   const termsOf = (word: string, pair: boolean, language: Language) => (pair ? [word] : rules.get(language)!(word))
+  const anyTerms = (word: string, pair: boolean) => [...new Set(declared.flatMap(language => termsOf(word, pair, language)))].filter(Boolean)
   return {
     languageOf,
     terms: (text, language) => Array.from(tokens(text)).flatMap(({ word, pair }) => termsOf(word, pair, language)).filter(Boolean),
     queryTerms(text, termsMax) {
       const found = new Set<string>()
       for (const { word, pair } of tokens(text)) {
-        for (const language of declared) for (const term of termsOf(word, pair, language)) if (term) found.add(term)
+        for (const term of anyTerms(word, pair)) found.add(term)
         if (found.size >= termsMax) break
       }
       return [...found].slice(0, termsMax)
+    },
+    queryWords(text, wordsMax) {
+      const found = new Map<string, string[]>()
+      for (const { word, pair } of tokens(text)) {
+        const terms = anyTerms(word, pair), isStopWord = declared.some(language => termsOf(word, pair, language).length === 0)
+        if (terms.length > 0 && !isStopWord) found.set(terms.join(' '), terms)
+        if (found.size >= wordsMax) break
+      }
+      return [...found.values()]
     },
     ranges(text, language, wanted, rangesMax) {
       const found: [number, number][] = []

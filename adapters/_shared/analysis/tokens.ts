@@ -11,11 +11,13 @@ const word = String.raw`${letter}+(?:['’ʼ]${letter}+)*(?:(?:\+\+|#)(?!${lette
 
 /** What a term holds at most, in characters: a longer word is none that anybody looks for whole. */
 const wordCharactersMax = 64
+/** Normalising takes the square of the marks that follow one letter: of what is too long for a term, no more than this is looked at, in UTF-16 units. */
+const normalisedLength = wordCharactersMax * 4
 /** Made anew for each text: an expression that remembers its place is state. */
 const expression = () => new RegExp(`([${dense}]+)|${word}`, 'gv')
 const notInWords = /[^\p{L}\p{M}\p{N}'+#]/gu
 
-const normal = (text: string): string => text.normalize('NFKC').toLowerCase().replace(/[’ʼ]/g, "'").replace(notInWords, '').slice(0, wordCharactersMax)
+const normal = (text: string): string => text.slice(0, normalisedLength).normalize('NFKC').toLowerCase().replace(/[’ʼ]/g, "'").replace(notInWords, '').slice(0, wordCharactersMax)
 
 function* pairs(run: string, from: number): Generator<Token> {
   const characters = Array.from(run)

@@ -19,7 +19,7 @@ const triesMax = 8
 /** Writes wait for a generation that is being exchanged; longer than this it is none that somebody works on. */
 const blockedTriesMax = 30
 /** Work between two turns of the event loop, in characters analysed. */
-const charactersMax = 100_000
+const charactersMax = 20_000
 
 const idOf = (write: Write) => ('put' in write ? write.put.id : write.remove)
 export const isBlocked = ({ type, reason }: Refusal): boolean => type === 'cluster_block_exception' && reason.includes('index write')

@@ -2,8 +2,8 @@
 import type { Clock } from '#ports/clock.ts'
 import { searchLimits, type Hits, type Passages } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
-import { checkBatch, checkedCollection, checkedIds, checkedQuery, checkedSpec, checkedWhere, sorted, type CheckedQuery, type Kept } from '../search/checks.ts'
-import { byScore, hitsOf, pageOf, type Found } from '../search/fusion.ts'
+import { checkBatch, checkedCollection, checkedIds, checkedMatch, checkedQuery, checkedSpec, checkedWhere, sorted, type CheckedMatch, type CheckedQuery, type Kept } from '../search/checks.ts'
+import { byScore, hitsOf, listed, pageOf, type Found } from '../search/fusion.ts'
 import { analysed, isBlocked, type createBulk, type Stored } from './bulk.ts'
 import { isBusy, orGone, refusalOf, told, unavailable, type Connection } from './connection.ts'
 import { conditions, matching } from './filters.ts'
@@ -45,13 +45,27 @@ export const passagesOf = (org: string, { connection: { call, pause }, indices, 
       await pause(attempt, signal)
     }
   }
-  const query = async (known: Known, asked: CheckedQuery, signal: AbortSignal | undefined): Promise<Hits> => {
-    const terms = known.analyser.queryTerms(asked.text, searchLimits.queryTermsMax), { best, more } = pageOf(await ranked(known, asked, terms, signal), asked)
-    if (best.length === 0) return { hits: [], more }
-    const { docs } = await call<{ docs: { _id: string; _source?: Stored; error?: unknown }[] }>('POST', `/${known.index}/_mget`, { body: { ids: best.map(({ id }) => id) }, query: { _source_excludes: 'vector' }, signal }, orGone)
+  const textsOf = async ({ index }: Known, ids: readonly string[], signal: AbortSignal | undefined) => {
+    if (ids.length === 0) return new Map<string, Pick<Stored, 'text' | 'language' | 'fields'>>()
+    const { docs } = await call<{ docs: { _id: string; _source?: Stored; error?: unknown }[] }>('POST', `/${index}/_mget`, { body: { ids }, query: { _source_excludes: 'vector' }, signal }, orGone)
     const gone = docs.find(({ error }) => error !== undefined)
     if (gone) orGone(refusalOf(404, gone.error))
-    const kept = new Map(docs.flatMap(({ _id, _source }) => (_source ? [[_id, { text: _source.text, language: _source.language, fields: _source.fields }] as const] : [])))
+    return new Map(docs.flatMap(({ _id, _source }) => (_source ? [[_id, { text: _source.text, language: _source.language, fields: _source.fields }] as const] : [])))
+  }
+  const match = async (known: Known, { text, where, before, limit }: CheckedMatch, signal: AbortSignal | undefined): Promise<Hits> => {
+    const words = known.analyser.queryWords(text, searchLimits.queryTermsMax)
+    if (words.length === 0) return { hits: [], more: false }
+    const filter = [...words.map(terms => ({ terms: { terms } })), ...conditions(where)]
+    const { hits: { hits } } = await call<{ hits: { hits: { sort: [string] }[] } }>('POST', `/${known.index}/_search`, {
+      body: { size: limit + 1, _source: false, track_total_hits: false, sort: [{ id: 'desc' }], query: { bool: { filter } }, ...(before === undefined ? {} : { search_after: [before] }) },
+      query: { allow_partial_search_results: false }, signal,
+    }, orGone)
+    const ids = hits.slice(0, limit).map(({ sort: [id] }) => id), kept = await textsOf(known, ids, signal)
+    return listed(ids, hits.length > limit, id => kept.get(id), known.analyser, words)
+  }
+  const query = async (known: Known, asked: CheckedQuery, signal: AbortSignal | undefined): Promise<Hits> => {
+    const terms = known.analyser.queryTerms(asked.text, searchLimits.queryTermsMax), { best, more } = pageOf(await ranked(known, asked, terms, signal), asked)
+    const kept = await textsOf(known, best.map(({ id }) => id), signal)
     return hitsOf(best, more, id => kept.get(id), known.analyser, terms)
   }
   const refresh = (alias: string) => call('POST', `/${alias}/_refresh`, {}, orGone)
@@ -107,6 +121,11 @@ export const passagesOf = (org: string, { connection: { call, pause }, indices, 
       named(collection)
       signal?.throwIfAborted()
       return indices.on(org, collection, known => query(known, checkedQuery(asked, known.meta.spec), signal))
+    },
+    async match(collection, { signal, ...asked }) {
+      named(collection)
+      signal?.throwIfAborted()
+      return indices.on(org, collection, known => match(known, checkedMatch(asked, known.meta.spec), signal))
     },
     async count(collection, where = {}) {
       named(collection)

@@ -1,12 +1,13 @@
 // The embedded search index on one connection: what a thread of it does, and the one in memory does by itself.
 import type { DatabaseSync } from 'node:sqlite'
-import { searchLimits, type CollectionSpec, type Contents, type Hits, type Language, type Passage, type SearchQuery } from '#ports/search.ts'
+import { searchLimits, type CollectionSpec, type Contents, type Hits, type Language, type MatchQuery, type Passage, type SearchQuery } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
-import { analysisVersion, createAnalysers } from '../analysis/analyser.ts'
-import { checkBatch, checkedIds, checkedQuery, checkedSpec, checkedWhere, keptFields, notFound, saidLanguage, sameSpec, sorted, type Fields, type Paged } from '../search/checks.ts'
-import { hitsOf, pageOf } from '../search/fusion.ts'
+import { analysisVersion, createAnalysers, type Analyser } from '../analysis/analyser.ts'
+import { checkBatch, checkedIds, checkedMatch, checkedQuery, checkedSpec, checkedWhere, keptFields, notFound, saidLanguage, sameSpec, sorted, type Fields, type Paged } from '../search/checks.ts'
+import { hitsOf, listed, pageOf } from '../search/fusion.ts'
 import { failureOf } from '../sqlite/failures.ts'
 import type { Failure } from '../sqlite/protocol.ts'
+import { holding } from './matching.ts'
 import { byVector, byWords, count } from './ranking.ts'
 import { drop, find, make, passageOf, read, removeWhich, rows, select, writer, type Passage as Stored, type Row, type Table } from './tables.ts'
 
@@ -43,6 +44,21 @@ export function createIndex(db: DatabaseSync) {
         id: id as string, text: text as string, fields: keptFields(JSON.parse(fields as string) as Fields, spec), said: language, language: language ?? languageOf(text as string),
         vector: keepsVectors && bytes ? new Float32Array(bytes.buffer, bytes.byteOffset, spec.dimensions) : undefined,
       })
+    }
+  }
+
+  const textsOf = ({ at }: Table, ids: readonly string[]) => new Map(rows(db, `SELECT id, text, language, fields FROM p_${at} WHERE id IN (SELECT value FROM json_each(?))`, JSON.stringify(ids))
+    .map(([id, text, language, fields]) => [id, { text: text as string, language: language as Stored['language'], fields: JSON.parse(fields as string) as Fields }]))
+  /** All that an answer is made of is of one moment. */
+  const asking = async (org: string, collection: string, act: (table: Table, analyser: Analyser) => Hits): Promise<Hits> => {
+    for (;;) {
+      const { languages } = of(org, collection).spec, analyser = await analysers(languages)
+      // While a language was loaded the collection may have become another.
+      const answer = together('BEGIN', () => {
+        const table = of(org, collection)
+        return table.spec.languages.join() === languages.join() ? act(table, analyser) : undefined
+      })
+      if (answer) return answer
     }
   }
 
@@ -93,26 +109,20 @@ export function createIndex(db: DatabaseSync) {
       const table = of(org, collection), checked = 'ids' in which ? { ids: checkedIds(which.ids) } : { where: checkedWhere(which.where, table.spec) }
       return together('BEGIN IMMEDIATE', () => removeWhich(db, table, checked))
     },
-    async query(org: string, collection: string, query: SearchQuery): Promise<Hits> {
-      let analyser = await analysers(of(org, collection).spec.languages)
-      for (;;) {
-        const { languages } = of(org, collection).spec
-        analyser = await analysers(languages)
-        // While a language was loaded the collection may have become another.
-        const answer = together('BEGIN', () => {
-          const table = of(org, collection)
-          if (table.spec.languages.join() !== languages.join()) return undefined
-          const checked = checkedQuery(query, table.spec), { mode, text, vector, where, cosineMin } = checked
-          const terms = analyser.queryTerms(text, searchLimits.queryTermsMax)
-          const lists = [...(mode === 'vector' ? [] : [byWords(db, table, terms, where)]), ...(mode === 'lexical' ? [] : [byVector(db, table, vector, where, cosineMin)])]
-          const { best, more } = pageOf(lists, checked)
-          const kept = new Map(rows(db, `SELECT id, text, language, fields FROM p_${table.at} WHERE id IN (SELECT value FROM json_each(?))`, JSON.stringify(best.map(({ id }) => id)))
-            .map(([id, text, language, fields]) => [id, { text: text as string, language: language as Stored['language'], fields: JSON.parse(fields as string) as Fields }]))
-          return hitsOf(best, more, id => kept.get(id), analyser, terms)
-        })
-        if (answer) return answer
-      }
-    },
+    query: (org: string, collection: string, query: SearchQuery): Promise<Hits> =>
+      asking(org, collection, (table, analyser) => {
+        const checked = checkedQuery(query, table.spec), { mode, text, vector, where, cosineMin } = checked
+        const terms = analyser.queryTerms(text, searchLimits.queryTermsMax)
+        const lists = [...(mode === 'vector' ? [] : [byWords(db, table, terms, where)]), ...(mode === 'lexical' ? [] : [byVector(db, table, vector, where, cosineMin)])]
+        const { best, more } = pageOf(lists, checked), kept = textsOf(table, best.map(({ id }) => id))
+        return hitsOf(best, more, id => kept.get(id), analyser, terms)
+      }),
+    match: (org: string, collection: string, query: MatchQuery): Promise<Hits> =>
+      asking(org, collection, (table, analyser) => {
+        const checked = checkedMatch(query, table.spec), words = analyser.queryWords(checked.text, searchLimits.queryTermsMax)
+        const { ids, more } = holding(db, table, words, checked), kept = textsOf(table, ids)
+        return listed(ids, more, id => kept.get(id), analyser, words)
+      }),
     async count(org: string, collection: string, where: Where = {}): Promise<number> {
       return together('BEGIN', () => {
         const table = of(org, collection)

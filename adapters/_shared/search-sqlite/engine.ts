@@ -41,6 +41,7 @@ export function searchEngine({ check, write, read, ping, close }: Carrier): Sear
         },
         remove: async (collection, which) => (await write(await call('remove', collection, which))) as number,
         query: async (collection, { signal, ...query }) => (await read(await call('query', collection, query), { signal })) as Awaited<ReturnType<Passages['query']>>,
+        match: async (collection, { signal, ...query }) => (await read(await call('match', collection, query), { signal })) as Awaited<ReturnType<Passages['match']>>,
         count: async (collection, where) => (await read(await call('count', collection, where))) as number,
       }
       return passages

@@ -39,9 +39,11 @@ export function make(db: DatabaseSync, { at, spec }: Table): void {
 }
 export const drop = (db: DatabaseSync, at: number): void => db.exec(`DROP TABLE p_${at}; DROP TABLE v_${at}; DROP TABLE t_${at}`)
 
-/** What its rows are of passages that hold the filter; `bound` takes its values. */
-export function rowsWhere({ at, spec }: Table, where: Where, bound: SQLInputValue[]): string {
-  const all = conditions(where, hasField(spec), bound)
+/** The filter as conditions of SQL; `bound` takes their values. */
+export const conditionsOf = ({ spec }: Table, where: Where, bound: SQLInputValue[]): string[] => conditions(where, hasField(spec), bound)
+/** What its rows are of passages that hold the filter. */
+export function rowsWhere(table: Table, where: Where, bound: SQLInputValue[]): string {
+  const { at } = table, all = conditionsOf(table, where, bound)
   return `SELECT row FROM p_${at}${all.length === 0 ? '' : ` WHERE ${all.join(' AND ')}`}`
 }
 

@@ -1,6 +1,6 @@
 // What every search adapter asks of what it is given, so that each refuses the same with the same words.
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
-import { searchLimits as limits, type CollectionSpec, type ItemError, type Language, type Passage, type SearchQuery } from '#ports/search.ts'
+import { searchLimits as limits, type CollectionSpec, type ItemError, type Language, type Passage, type MatchQuery, type SearchQuery } from '#ports/search.ts'
 import type { Scalar, Where } from '#ports/storage.ts'
 import { isLanguage } from '../analysis/languages.ts'
 import { checkWhere } from '../documents.ts'
@@ -154,6 +154,13 @@ export function checkedQuery(query: SearchQuery, spec: Spec): CheckedQuery {
   if (offset + limit > limits.depthMax) throw refuse('offset', `with limit at most ${limits.depthMax}`)
   if (!(cosineMin >= -1 && cosineMin <= 1)) throw refuse('cosineMin', 'a number from -1 to 1')
   return { mode, text: text ?? '', vector: mode === 'lexical' ? [] : unit(vector!, spec.dimensions, 'vector'), where: checkedWhere(where, spec), limit, offset, cosineMin }
+}
+export type CheckedMatch = { readonly text: string; readonly where: Where; readonly before: string | undefined; readonly limit: number }
+export function checkedMatch({ text, where = {}, before, limit = 10 }: MatchQuery, spec: Spec): CheckedMatch {
+  if (!isText(text)) throw refuse('text', 'must be a text')
+  if (text.length > limits.queryCharactersMax) throw refuse('text', `at most ${limits.queryCharactersMax} characters`)
+  within('limit', limit, 1, limits.limitMax)
+  return { text, where: checkedWhere(where, spec), before: before === undefined ? undefined : checkedId(before, 'before'), limit }
 }
 /** A field that is no longer declared, or now has another type, is left out. */
 export const keptFields = (fields: Fields, { fields: declared }: Spec): Fields => Object.fromEntries(Object.entries(fields).filter(([name, value]) => Object.hasOwn(declared, name) && typeof value === declared[name]))

@@ -21,17 +21,20 @@ export function fused(lists: readonly (readonly Found[])[]): Found[] {
   return [...scores].map(([id, score]) => ({ id, score })).sort(byScore)
 }
 
+/** What a list in the order of ids says: no score, and where the first word stands. */
+export const listed = (ids: readonly string[], more: boolean, of: Parameters<typeof hitsOf>[2], analyser: Analyser, words: readonly (readonly string[])[]): Hits => hitsOf(ids.map(id => ({ id, score: 0 })), more, of, analyser, words.flat(), 1)
+
 /** The lists hold as many as can be reached, so that a page is the same part of the same order whatever its size. */
 export function pageOf<T extends Found>(lists: readonly (readonly T[])[], { offset, limit }: Pick<CheckedQuery, 'offset' | 'limit'>): { best: Found[]; more: boolean } {
   const all = (lists.length === 1 ? lists[0]! : fused(lists)).slice(0, searchLimits.depthMax)
   return { best: all.slice(offset, offset + limit), more: all.length > offset + limit }
 }
 
-export const hitsOf = (best: readonly Found[], more: boolean, of: (id: string) => Pick<Hit, 'text' | 'language' | 'fields'> | undefined, analyser: Analyser, terms: readonly string[]): Hits => {
+export const hitsOf = (best: readonly Found[], more: boolean, of: (id: string) => Pick<Hit, 'text' | 'language' | 'fields'> | undefined, analyser: Analyser, terms: readonly string[], rangesMax = highlightsMax): Hits => {
   const wanted = new Set(terms)
   const hits = best.flatMap(({ id, score }): Hit[] => {
     const kept = of(id)
-    return kept ? [{ id, score, ...kept, highlights: wanted.size === 0 ? [] : analyser.ranges(kept.text, kept.language, wanted, highlightsMax) }] : []
+    return kept ? [{ id, score, ...kept, highlights: wanted.size === 0 ? [] : analyser.ranges(kept.text, kept.language, wanted, rangesMax) }] : []
   })
   return { hits, more }
 }

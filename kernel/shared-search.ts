@@ -1,0 +1,36 @@
+// One index for all organisations: each one's ids begin with its own, which is stamped here on everything that goes in or is asked for.
+import { fault } from '#contracts/faults.ts'
+import { searchLimits, type SearchEngine, type SharedPassages } from '#ports/search.ts'
+import type { Where } from '#ports/storage.ts'
+
+/** Stands where an organisation's id does. No organisation has it: theirs are UUIDs. */
+const everybody = 'shared'
+
+export function sharedPassages(engine: SearchEngine, orgId: string): SharedPassages {
+  const all = engine.within(everybody), home = `${orgId}/`, idBytesMax = searchLimits.idBytesMax - home.length
+  const stamped = (id: string): string => {
+    if (typeof id !== 'string' || Buffer.byteLength(id) > idBytesMax) throw fault('INVALID_FIELD', { field: 'id', why: `must be a text of at most ${idBytesMax} bytes` })
+    return home + id
+  }
+  const own = ({ id, ...rest }: Where = {}): Where => {
+    if (id === undefined) return { ...rest, id: { prefix: home } }
+    if (typeof id === 'string') return { ...rest, id: stamped(id) }
+    if (typeof id === 'object' && 'in' in id) return { ...rest, id: { in: id.in.map(one => stamped(one as string)) } }
+    if (typeof id === 'object' && 'prefix' in id) return { ...rest, id: { prefix: stamped(id.prefix) } }
+    throw fault('INVALID_FIELD', { field: 'id', why: 'is asked for as it is, by in, or by prefix' })
+  }
+  const bare = <T extends { readonly id: string }>(one: T): T => ({ ...one, id: one.id.slice(home.length) })
+  return {
+    define: (collection, spec) => all.define(collection, spec),
+    async index(collection, passages, options) {
+      const { indexed, errors } = await all.index(collection, passages.map(passage => ({ ...passage, id: stamped(passage.id) })), options)
+      return { indexed, errors: errors.map(bare) }
+    },
+    remove: async (collection, which) => all.remove(collection, 'ids' in which ? { ids: which.ids.map(stamped) } : { where: own(which.where) }),
+    async match(collection, { where, before, ...query }) {
+      const { hits, more } = await all.match(collection, { ...query, where: own(where), ...(before === undefined ? {} : { before: stamped(before) }) })
+      return { hits: hits.map(bare), more }
+    },
+    count: async (collection, where) => all.count(collection, own(where)),
+  }
+}
