@@ -124,7 +124,7 @@ export type Answer<O> =
   Field<O, 'reply'> extends infer R
     ? R extends 'sse' ? WireEvents
     : R extends 'none' ? void
-    : R extends { readonly bytes: string } ? Bytes
+    : R extends { readonly bytes: string } ? Bytes | Reply<Bytes>
     : R extends TSchema ? Static<R> | Reply<Static<R>> : never
     : never
 

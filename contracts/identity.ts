@@ -36,6 +36,8 @@ export const CreatedApiKey = t.Object({ ...ApiKey.properties, secret: t.String({
 export type CreatedApiKey = Static<typeof CreatedApiKey>
 
 const closed = { additionalProperties: false } as const
+/** Of a body under /auth: nothing that belongs there is longer. */
+const small = { bodyMaxBytes: 8 << 10 } as const
 
 export const Verified = t.Object({
   ...SignedIn.properties,
@@ -60,21 +62,21 @@ export type PasswordChange = Static<typeof PasswordChange>
 
 export const auth = contract({
   'POST /auth/token': {
-    summary: 'Exchange an API key for an access token', auth: 'public', reply: AccessToken, limit: { name: 'token', by: 'address' },
+    ...small, summary: 'Exchange an API key for an access token', auth: 'public', reply: AccessToken, limit: { name: 'token', by: 'address' },
     description: 'The only operation that takes the key itself: as X-API-Key, as Authorization: Bearer, or as body {api_key}; the first of these that begins with `sk_live_` counts. Keep the token for expires_in seconds.',
     headers: { 'x-api-key': t.Optional(t.String({ maxLength: 200, description: 'The API key.' })) },
     body: t.Object({ api_key: t.Optional(t.String({ maxLength: 200 })) }, closed), bodyOptional: true,
     faults: ['KEY_INVALID', 'ACCOUNT_SUSPENDED'],
   },
   'POST /auth/register': {
-    summary: 'Register an account', auth: 'public', status: 202, limit: { name: 'register', by: 'address' },
+    ...small, summary: 'Register an account', auth: 'public', status: 202, limit: { name: 'register', by: 'address' },
     description: 'Sends a six-digit code to the address; POST /auth/verify takes it. The answer is the same whether or not the address has an account already.',
     body: t.Object({ email: Email, password: NewPassword }, closed),
     reply: t.Object({ email: t.String({ description: 'The address as it is kept.' }), expires_in: t.Integer({ description: 'Seconds until the code expires.' }) }),
     faults: ['SHEDDING'],
   },
   'POST /auth/verify': {
-    summary: 'Prove an e-mail address by its code, and sign in', auth: 'public', reply: Verified,
+    ...small, summary: 'Prove an e-mail address by its code, and sign in', auth: 'public', reply: Verified,
     description: 'Five tries, then one in three minutes, for each client network. A verified account has an organisation of its own. '
       + 'The code proves the address alone: where the address was registered with different passwords, none of them is taken. '
       + 'Send `password` here, or set one by POST /auth/change-password.',
@@ -82,29 +84,29 @@ export const auth = contract({
     faults: ['CODE_INVALID', 'RATE_LIMITED', 'SHEDDING', 'FORBIDDEN'],
   },
   'POST /auth/login': {
-    summary: 'Sign in', auth: 'public', reply: SignedIn,
+    ...small, summary: 'Sign in', auth: 'public', reply: SignedIn,
     description: 'After repeated failures sign-in waits; the answer says how long, and says it of accounts that do not exist, too. '
       + 'Failures of others hold up neither a network from which the user has signed in nor a device that sends its refresh token.',
     body: LoginRequest,
     faults: ['CREDENTIALS_INVALID', 'EMAIL_UNVERIFIED', 'ACCOUNT_SUSPENDED', 'LOGIN_THROTTLED', 'SHEDDING', 'FORBIDDEN'],
   },
   'POST /auth/refresh': {
-    summary: 'Get the next pair of tokens', auth: 'public', reply: SignedIn,
+    ...small, summary: 'Get the next pair of tokens', auth: 'public', reply: SignedIn,
     description: 'Each refresh token works once. The same one again within ten seconds answers another pair, so that two tabs may race; later it ends the whole sign-in, because somebody else has it.',
     body: t.Object({ refresh_token: RefreshToken }, closed),
     faults: ['REFRESH_INVALID', 'ACCOUNT_SUSPENDED', 'RATE_LIMITED'],
   },
   'GET /auth/me': { summary: 'Read your profile', reply: Profile },
-  'PATCH /auth/me': { summary: 'Change your profile', reply: Profile, body: t.Object({ name: t.Union([t.String({ minLength: 1, maxLength: 200 }), t.Null()]) }, closed) },
+  'PATCH /auth/me': { ...small, summary: 'Change your profile', reply: Profile, body: t.Object({ name: t.Union([t.String({ minLength: 1, maxLength: 200 }), t.Null()]) }, closed) },
   'POST /auth/change-password': {
-    summary: 'Change your password', reply: SignedIn,
+    ...small, summary: 'Change your password', reply: SignedIn,
     description: 'Ends every sign-in and every API key of the account, and answers a new pair of tokens for this one. '
       + 'An account that has no password sets its first one without `current_password`.',
     body: PasswordChange,
     faults: ['PASSWORD_WRONG', 'LOGIN_THROTTLED', 'SHEDDING', 'CONFLICT'],
   },
   'POST /auth/logout': {
-    summary: 'Sign out', reply: 'none',
+    ...small, summary: 'Sign out', reply: 'none',
     description: 'Ends the sign-in from which the access token comes, or that of refresh_token. An access token already issued stays valid until it expires.',
     body: t.Object({ refresh_token: t.Optional(RefreshToken) }, closed), bodyOptional: true,
   },

@@ -10,7 +10,7 @@ type Json = { [name: string]: unknown }
 const reasons: Record<number, string> = { 200: 'OK', 201: 'Created', 202: 'Accepted', 204: 'Done; nothing to say' }
 const phrases: Record<number, string> = {
   400: 'Malformed; the message names the field', 401: 'The token is missing, expired or invalid', 402: 'Not enough credits; nothing started', 403: 'Not allowed', 404: 'Unknown, or not yours',
-  405: 'Not offered here', 409: 'Conflict', 413: 'Too large', 415: 'Not a media type that is taken', 429: 'Too often; honour Retry-After', 500: 'Our error', 502: 'A provider failed', 503: 'Not now; retry with backoff',
+  405: 'Not offered here', 408: 'Too slow', 409: 'Conflict', 413: 'Too large', 415: 'Not a media type that is taken', 429: 'Too often; honour Retry-After', 500: 'Our error', 502: 'A provider failed', 503: 'Not now; retry with backoff',
 }
 
 const parametersOf = (operation: Operation): Json[] => {

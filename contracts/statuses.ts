@@ -12,9 +12,9 @@ export function faultsOf(operation: Operation): readonly FaultCode[] {
   if (operation.params || operation.query || operation.headers || operation.body) codes.push('INVALID_FIELD')
   if (operation.query) codes.push('MALFORMED_TEXT', 'CURSOR_INVALID')
   if (operation.params) codes.push('NOT_FOUND', 'MALFORMED_REQUEST')
-  if (operation.body) codes.push('MALFORMED_JSON', 'MALFORMED_TEXT', 'MALFORMED_REQUEST', 'TOO_DEEP', 'BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA')
+  if (operation.body) codes.push('MALFORMED_JSON', 'MALFORMED_TEXT', 'MALFORMED_REQUEST', 'TOO_DEEP', 'BODY_TOO_LARGE', 'UNSUPPORTED_MEDIA', 'REQUEST_TIMEOUT', 'TOO_MANY_OPEN')
   if (operation.limit) codes.push('RATE_LIMITED')
-  if (operation.reply === 'sse') codes.push('CURSOR_INVALID')
+  if (operation.reply === 'sse') codes.push('CURSOR_INVALID', 'TOO_MANY_OPEN')
   return [...new Set([...codes, ...(operation.faults ?? [])])]
 }
 

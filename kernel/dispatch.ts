@@ -3,6 +3,7 @@ import { isReply, type Bytes, type Caller, type WireEvent, type WireEvents } fro
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import { faultsOf, isSchema, successOf } from '#contracts/statuses.ts'
 import type { Log } from '#ports/adapter.ts'
+import { addressGroup } from '#ports/address.ts'
 import type { HttpAnswer, HttpRequest } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import type { Tracer } from '#ports/traces.ts'
@@ -25,11 +26,15 @@ type Around = {
   readonly strict: boolean
 }
 
+const isOver = (events: WireEvents) => Array.isArray(events) && events.length === 0
+
 /** `epoch` was read before the handler ran: another one now means that what it wrote may be gone. */
 async function answerOf({ operation, checks }: Endpoint, result: unknown, engines: Around['engines'], epoch: number, guard: (events: WireEvents) => WireEvents): Promise<HttpAnswer> {
   const { value, status = successOf(operation), headers = {} } = isReply(result) ? result : { value: result }
   const { reply } = operation
-  if (reply === 'sse') return { status, headers, content: { kind: 'events', events: guard(value as WireEvents) } }
+  // An EventSource comes back after the end of each stream, unless it is told that there is nothing left (WHATWG HTML, section 9.2.3).
+  if (reply === 'sse') return isOver(value as WireEvents) ? { status: 204, headers, content: { kind: 'none' } } : { status, headers, content: { kind: 'events', events: guard(value as WireEvents) } }
+  if (status === 304) return { status, headers, content: { kind: 'none' } }
   if (!isSchema(reply) && reply !== 'none') return { status, headers, content: { kind: 'bytes', bytes: value as Bytes } }
   // How this process is, it can tell with a storage that is away.
   if (!operation.everywhere) await engines.durable()
@@ -69,7 +74,7 @@ export function createDispatcher({ authenticators, isEnabled, limiter, engines, 
   const limit = async ({ operation, instance }: Endpoint, subject: { user: string | undefined; address: string }) => {
     if (!operation.limit) return
     const { name, by } = operation.limit
-    const wait = await limiter.take(name, subject[by] ?? subject.address, instance.rates[name]!)
+    const wait = await limiter.take(name, subject[by] ?? addressGroup(subject.address), instance.rates[name]!)
     if (wait > 0) throw fault('RATE_LIMITED', { limit: name, seconds: Math.ceil(wait / 1000) }, { retryAfterMs: wait })
   }
   const call = async (endpoint: Endpoint, request: HttpRequest): Promise<HttpAnswer> => {
@@ -82,10 +87,11 @@ export function createDispatcher({ authenticators, isEnabled, limiter, engines, 
     const after = operation.reply === 'sse' ? cursorOf(request, raw) : 0
     const query = checks.query?.(raw) ?? {}
     checks.headers?.({ ...request.headers })
-    const body = await readBody(request, endpoint), epoch = engines.epoch()
+    const body = await readBody(request, endpoint, caller?.userId), epoch = engines.epoch()
     const values = { caller, params, query, headers: request.headers, body, after, address: request.address, signal: request.signal }
     try {
-      return await answerOf(endpoint, await instance.within(values, handler), engines, epoch, guardOf(endpoint, request, caller))
+      const answer = await answerOf(endpoint, await instance.within(values, handler), engines, epoch, guardOf(endpoint, request, caller))
+      return caller ? { ...answer, user: caller.userId } : answer
     } catch (cause) {
       // Whatever the handler concluded from a state of which a part is gone (a conflict, something missing) is no answer.
       throw engines.epoch() === epoch ? cause : fault('STORAGE_FULL', {}, { cause })

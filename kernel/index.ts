@@ -3,6 +3,5 @@ export { Authenticators, command, definePlugin, into, PluginFiles, point, servic
 export { Host, Peers, Plugins, type Check, type Introspection, type Listed, type MountedOperation, type Peering, type Role, type Roster } from './host.ts'
 export { reply, type Answer, type Bytes, type Call, type Caller, type Reply, type Routes, type WireEvent, type WireEvents } from '#contracts/contract.ts'
 export { fault, hasCode, isFault, type Fault, type FaultCode } from '#contracts/faults.ts'
-export { networkOf } from './access/client-address.ts'
 export { createValidator, type Validator } from './validate.ts'
 export { port, type Json, type Token } from '#ports/token.ts'

@@ -6,7 +6,8 @@ import type { Endpoint } from './endpoint.ts'
 
 /** Later values of a repeated name win. MALFORMED_TEXT for escapes that are no UTF-8. */
 export function parseQuery(raw: string): Record<string, string> {
-  const out: Record<string, string> = {}
+  // Without a prototype `__proto__` is a name like any other: unknown.
+  const out = Object.create(null) as Record<string, string>
   for (const part of raw ? raw.split('&') : []) {
     const at = part.indexOf('='), [name, value] = at < 0 ? [part, ''] : [part.slice(0, at), part.slice(at + 1)]
     try {
@@ -27,17 +28,17 @@ export function cursorOf(request: HttpRequest, query: Record<string, unknown>): 
 }
 
 /** Undefined where none is asked for, or where one may be left out. */
-export async function readBody(request: HttpRequest, { operation, checks }: Endpoint): Promise<unknown> {
+export async function readBody(request: HttpRequest, { operation, checks }: Endpoint, user: string | undefined): Promise<unknown> {
   if (!checks.body) return undefined
   const bytesMax = operation.bodyMaxBytes ?? bodyBytesMax
   if (operation.streamed !== undefined) {
-    const source = request.bodyStream(bytesMax)
+    const source = request.bodyStream(bytesMax, user)
     requireJson(request.headers['content-type'])
     // Loaded with the first such body: a process that gets none does without the parser.
     const { streamBody } = await import('./wire/streamed.ts')
     return streamBody(source, { field: operation.streamed, check: checks.body, checkEarly: checks.bodyStart! })
   }
-  const bytes = await request.body(bytesMax)
+  const bytes = await request.body(bytesMax, user)
   if (bytes.length === 0) {
     if (operation.bodyOptional) return undefined
     throw fault('INVALID_FIELD', { field: 'body', why: 'is required' })

@@ -35,9 +35,18 @@ const KernelSettings = t.Object({
   TLS_CERT: t.Optional(t.String({ description: 'A PEM file; with TLS_KEY the API speaks HTTPS (TLS 1.2 or newer).' })),
   TLS_KEY: t.Optional(t.String({ description: 'A PEM file.' })),
   TLS_REDIRECT_PORT: t.Optional(port('Where plain HTTP is redirected to HTTPS.')),
+  TLS_REDIRECT_HOST: t.Optional(t.String({ pattern: '^[A-Za-z0-9._-]{1,255}$', description: 'The name that plain HTTP is redirected to; without it, the name that was asked for, if the certificate is for it.' })),
   TRUST_PROXY: t.Integer({ default: 0, minimum: 0, maximum: 16, description: 'How many proxies stand in front; the client address is taken that many hops from the right of X-Forwarded-For.' }),
   CORS_ORIGINS: t.String({ default: '', description: 'Origins that browsers may call from, separated by commas; * for any.' }),
   HTTP_STREAMS_MAX: t.Integer({ default: 20000, minimum: 1, description: 'Open event streams in this process; more are answered 503.' }),
+  HTTP_STREAMS_PER_USER_MAX: t.Integer({ default: 2000, minimum: 1, description: 'Of these, open for one user; more are answered 429.' }),
+  HTTP_STREAMS_PER_ADDRESS_MAX: t.Integer({ default: 10000, minimum: 1, description: 'Of these, open for one address (IPv6: one /64 network); more are answered 429.' }),
+  HTTP_BODIES_MAX: t.Integer({ default: 1024, minimum: 1, description: 'Request bodies that arrive in pieces at one time; more are answered 503.' }),
+  HTTP_BODIES_PER_USER_MAX: t.Integer({ default: 64, minimum: 1, description: 'Of these, of one user; more are answered 429.' }),
+  HTTP_BODIES_PER_ADDRESS_MAX: t.Integer({ default: 256, minimum: 1, description: 'Of these, from one address; more are answered 429.' }),
+  HTTP_UNREAD_BYTES_MAX: t.Integer({ default: 268435456, minimum: 1 << 20, description: 'Bytes of finished answers that are held until their readers take them; one user or address has at most a quarter. More are answered 503 or 429.' }),
+  HTTP_SILENCE_MS: t.Integer({ default: 60000, minimum: 1000, maximum: 3600000, description: 'A connection on which no byte moved for so long, either way, is ended. Event streams move by their heartbeat, every 15 s.' }),
+  HTTP_HEAD_MS: t.Integer({ default: 20000, minimum: 1000, maximum: 600000, description: 'Within this the head of a request must have come.' }),
   HTTP_BODY_BYTES_PER_SECOND_MIN: t.Integer({ default: 1024, minimum: 1, description: 'A body that arrives slower than this is cut off.' }),
   ADAPTERS_DIR: t.Optional(t.String({ description: 'Folders of further adapters, with commas between them; each holds <port>/<scheme>.js.' })),
   PLUGINS_DIR: t.Optional(t.String({ description: 'A folder of further plugins, each in a folder of its own with plugin.js or plugin.ts.' })),
@@ -78,11 +87,16 @@ export function readSettings(env: Environment): Settings {
 
 /** The part that is the HTTP server's. */
 export function httpSettings(settings: Settings): HttpSettings {
-  const { TLS_CERT: cert, TLS_KEY: key, TLS_REDIRECT_PORT: redirectPort } = settings
+  const { TLS_CERT: cert, TLS_KEY: key, TLS_REDIRECT_PORT: redirectPort, TLS_REDIRECT_HOST: redirectHost } = settings
+  const unread = settings.HTTP_UNREAD_BYTES_MAX, unreadShare = Math.ceil(unread / 4)
   return {
-    host: settings.HOST, port: settings.PORT, trustProxy: settings.TRUST_PROXY, streamsMax: settings.HTTP_STREAMS_MAX, bodyBytesPerSecondMin: settings.HTTP_BODY_BYTES_PER_SECOND_MIN,
+    host: settings.HOST, port: settings.PORT, trustProxy: settings.TRUST_PROXY,
+    streams: { total: settings.HTTP_STREAMS_MAX, perUser: settings.HTTP_STREAMS_PER_USER_MAX, perAddress: settings.HTTP_STREAMS_PER_ADDRESS_MAX },
+    bodies: { total: settings.HTTP_BODIES_MAX, perUser: settings.HTTP_BODIES_PER_USER_MAX, perAddress: settings.HTTP_BODIES_PER_ADDRESS_MAX },
+    unreadBytes: { total: unread, perUser: unreadShare, perAddress: unreadShare },
+    bodyBytesPerSecondMin: settings.HTTP_BODY_BYTES_PER_SECOND_MIN, silenceMs: settings.HTTP_SILENCE_MS, headMs: settings.HTTP_HEAD_MS,
     corsOrigins: settings.CORS_ORIGINS.split(',').map(origin => origin.trim()).filter(Boolean),
-    ...(cert && key ? { tls: { cert, key, ...(redirectPort === undefined ? {} : { redirectPort }) } } : {}),
+    ...(cert && key ? { tls: { cert, key, ...(redirectPort === undefined ? {} : { redirectPort }), ...(redirectHost === undefined ? {} : { redirectHost }) } } : {}),
   }
 }
 

@@ -1,201 +1,148 @@
-// restify routes, answers 404 and 405, and closes. Bodies, errors, CORS and streams are ours: see DECISIONS.md.
-import { readFileSync } from 'node:fs'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+// restify routes, and nothing else: sockets, targets, bodies, errors, CORS, answers and streams are ours. See DECISIONS.md.
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { pipeline } from 'node:stream/promises'
-import { createSecureContext } from 'node:tls'
-import restify from 'restify'
-import type { WireEvent, WireEvents } from '#contracts/contract.ts'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
+import { normalAddress } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { HttpAnswer, HttpServer, HttpSettings, Route } from '#ports/http.ts'
+import type { HttpServer, HttpSettings, Route } from '#ports/http.ts'
+import { handleConnectionErrors } from '../_shared/http/connection-errors.ts'
 import { applyCors } from '../_shared/http/cors.ts'
-import { createEventStreams, eventStreamHeaders, type EventStreams } from '../_shared/http/event-stream.ts'
+import { createEventStreams, type EventStreams } from '../_shared/http/event-stream.ts'
+import { createPipeline } from '../_shared/http/pipeline.ts'
 import { readBody } from '../_shared/http/read-body.ts'
+import { readTarget, type Target } from '../_shared/http/request-target.ts'
+import { closeAfterUnread, commonHeaders, isEnded, send, strictTransport, type Sending } from '../_shared/http/send.ts'
+import { createShares } from '../_shared/http/shares.ts'
 import { streamBody } from '../_shared/http/stream-body.ts'
+import { createRedirect, readTls } from '../_shared/http/tls.ts'
 import { required } from '../_shared/required.ts'
+import { createRouter, type Routed } from './restify/router.ts'
 
 const { createServer: createPlainServer } = required('node:http') as typeof import('node:http')
+const { createServer: createTlsServer } = required('node:https') as typeof import('node:https')
 
 type Hooks = Parameters<HttpServer['listen']>[1]
-type Seen = { id: string; route: string; startedAt: number; /** Of a stream: when it began. */ begunAt?: number; head: boolean }
-type Request = IncomingMessage & { params: Record<string, string>; seen: Seen }
-const silent = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, fatal() {}, child: () => silent }
+type Seen = { readonly id: string; route: string; readonly startedAt: number; /** Of a stream: when it began. */ begunAt?: number; readonly head: boolean; readonly target: Target; readonly address: string; /** Says that the body may come (RFC 9110, section 10.1.1). */ goOn?: () => void }
+type Request = IncomingMessage & { seen: Seen }
+
 /** How long a stop waits for answers that are being written, in milliseconds. */
 const lastAnswersMs = 2000
 /** How often a stop lets go of connections on which nothing is under way any more. */
 const idleMs = 20
-
-const isEnded = (events: WireEvents): events is readonly WireEvent[] => Array.isArray(events)
-
-/** A path whose escapes are no UTF-8 would be taken for one that is not there. */
-function isReadable(url: string): boolean {
-  if (!url.includes('%')) return true
-  try {
-    return decodeURIComponent(url.split('?', 1)[0]!) !== ''
-  } catch {
-    return false
-  }
-}
+/** How often heads that are late are looked for, in milliseconds. */
+const headCheckMs = 2000
 
 /** The address so many hops from the right of X-Forwarded-For, else the peer's. */
 function addressOf(request: IncomingMessage, hops: number): string {
-  const chain = String(request.headers['x-forwarded-for'] ?? '').split(',').map(part => part.trim()).filter(Boolean)
-  return (hops > 0 && chain.at(-hops)) || (request.socket.remoteAddress ?? '')
+  const peer = normalAddress(request.socket.remoteAddress ?? '') ?? ''
+  const chain = hops > 0 ? String(request.headers['x-forwarded-for'] ?? '').split(',').map(part => part.trim()).filter(Boolean) : []
+  return normalAddress(chain.at(-hops) ?? '') ?? peer
 }
 
-async function send(response: ServerResponse, { status, headers, content }: HttpAnswer, { head }: Seen, streams: EventStreams): Promise<void> {
-  if (response.destroyed) return
-  // restify changes node's ServerResponse for the whole process: its writeHead answers nothing, so that it cannot be chained.
-  switch (content.kind) {
-    case 'none':
-      response.writeHead(status, headers)
-      response.end()
-      return
-    case 'json': {
-      // As a string, so that node sends head and body in one write.
-      response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(content.text), 'cache-control': 'no-store', ...headers })
-      response.end(content.text)
-      return
-    }
-    case 'events':
-      response.writeHead(status, { ...eventStreamHeaders, ...headers })
-      if (head) response.end()
-      else if (isEnded(content.events)) streams.sendAll(response, content.events)
-      else await streams.send(response, content.events)
-      return
-    case 'bytes': {
-      const { stream, mime, filename } = content.bytes
-      const disposition = filename === undefined ? {} : { 'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(filename).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)}` }
-      response.writeHead(status, { 'content-type': mime, 'x-content-type-options': 'nosniff', ...disposition, ...headers })
-      if (head) response.end()
-      else if (stream instanceof Uint8Array) response.end(stream)
-      else await pipeline(stream, response)
-    }
-  }
-}
-
-/** INVALID_FIELD names the setting; that the two belong together is known before the first client comes. */
-function readTls({ cert, key }: { readonly cert: string; readonly key: string }) {
-  const read = (field: string, path: string) => {
-    try {
-      return readFileSync(path)
-    } catch (cause) {
-      throw fault('INVALID_FIELD', { field, why: `${path} cannot be read (${(cause as NodeJS.ErrnoException).code})` }, { cause })
-    }
-  }
-  const pair = { cert: read('TLS_CERT', cert), key: read('TLS_KEY', key), minVersion: 'TLSv1.2' as const }
-  try {
-    createSecureContext(pair)
-  } catch (cause) {
-    throw fault('INVALID_FIELD', { field: 'TLS_CERT', why: 'and TLS_KEY must be a certificate and its own key, in PEM' }, { cause })
-  }
-  return pair
-}
-
-function createRoutes(server: restify.Server, answer: (route: Route, request: Request, response: ServerResponse) => Promise<void>) {
-  const mounted = new Map<string, { route: Route; name: string }>()
-  const verbs = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const
-  /** Only what changed is touched: a route's handler is looked up at each call. */
-  return (rows: readonly Route[]) => {
-    const wanted = new Map(rows.map(row => [`${row.method} ${row.path}`, row]))
-    for (const [key, { name }] of mounted) if (!wanted.has(key)) {
-      server.rm(name)
-      mounted.delete(key)
-    }
-    for (const [key, route] of wanted) {
-      const known = mounted.get(key)
-      if (known) known.route = route
-      else {
-        // restify gives another name where two would have the same; by that one alone a route is removed.
-        const entry = { route, name: '' }, path = route.path.replace(/\{(\w+)\}/g, ':$1')
-        entry.name = server[verbs[route.method]]({ path, name: key.replace(/\W+/g, '-').toLowerCase() }, async (request: unknown, response: unknown) => answer(entry.route, request as Request, response as ServerResponse)) as unknown as string
-        mounted.set(key, entry)
-      }
-    }
-  }
-}
-
-/** Plain HTTP only tells where the encrypted door is. */
-async function openRedirect(port: number, host: string, target: () => number): Promise<Server> {
-  const server = createPlainServer((request, response) => {
-    const name = String(request.headers.host ?? 'localhost').replace(/:\d+$/, '')
-    response.writeHead(308, { location: `https://${name}${target() === 443 ? '' : `:${target()}`}${request.url ?? '/'}` })
-    response.end()
-  })
-  await listenOn(server, port, host)
-  return server
-}
 const listenOn = (server: Server, port: number, host: string) => new Promise<void>((resolve, reject) => {
-  server.once('error', (cause: Error) => reject(fault('UNAVAILABLE', { what: `port ${port}`, why: cause.message }, { cause })))
-  server.listen(port, host, () => resolve())
+  const failed = (cause: Error) => reject(fault('UNAVAILABLE', { what: `port ${port}`, why: cause.message }, { cause }))
+  server.once('error', failed).listen(port, host, () => {
+    server.off('error', failed)
+    resolve()
+  })
 })
 
 export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpServer {
-  let rows: readonly Route[] = [], apply: ((rows: readonly Route[]) => void) | undefined, close: (() => Promise<void>) | undefined
-  const streams = createEventStreams()
+  let rows: readonly Route[] = [], router: ReturnType<typeof createRouter> | undefined, streams: EventStreams | undefined, close: (() => Promise<void>) | undefined, closing = false
 
-  const open = (settings: HttpSettings, { report, refuse }: Hooks) => {
-    const tls = settings.tls && readTls(settings.tls)
-    // The type definitions stand at an older version, which had another logger.
-    const server = restify.createServer({ name: '', log: silent as never, maxParamLength: 4096, noWriteContinue: false, ...(tls ? { httpsServerOptions: tls } : {}) } as restify.ServerOptions)
-    const inner = server.server as Server
-    // restify hands on what its server emits, and an error that nobody listens to ends the process. Before it listens, listenOn tells.
-    server.on('error', (error: unknown) => { if (inner.listening) log('warn', 'http.server', { error }) })
-    inner.requestTimeout = 0
-    const note = (request: Request, response: ServerResponse) => {
-      const given = request.headers['x-request-id'], head = request.method === 'HEAD'
-      const seen: Seen = { id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(), route: 'unknown', startedAt: clock.monotonic(), head }
-      request.seen = seen
-      response.setHeader('x-request-id', seen.id)
-      response.once('close', () => report({ method: request.method ?? '', route: seen.route, status: response.statusCode, seconds: ((seen.begunAt ?? clock.monotonic()) - seen.startedAt) / 1000, id: seen.id }))
-    }
-    server.pre((request: unknown, response: unknown, next: (go?: false) => void) => {
-      const [req, res] = [request as Request, response as ServerResponse]
-      note(req, res)
-      if (req.seen.head) req.method = 'GET'
-      if (!isReadable(req.url ?? '')) {
-        void send(res, refuse(fault('MALFORMED_TEXT', { field: 'path' }), req.seen), req.seen, streams)
-        return next(false)
+  const open = (settings: HttpSettings, { report, refuse }: Hooks): Server => {
+    const tls = settings.tls && readTls(settings.tls), { silenceMs, headMs } = settings
+    const pipeline = createPipeline(), live = (streams = createEventStreams(settings.streams))
+    const bodies = createShares(settings.bodies, 'body'), unread = createShares(settings.unreadBytes, 'large answer')
+    const headers = { ...commonHeaders, ...(tls ? strictTransport : {}) }
+    const sendingOf = ({ seen }: Request, user?: string): Sending => ({ head: seen.head, subject: { user, address: seen.address }, streams: live, unread })
+
+    /** What is thrown before the first byte is an answer of its own; what fails later ends the connection. */
+    const deliver = async (request: Request, response: ServerResponse, answer: Parameters<typeof send>[1], gone?: AbortSignal): Promise<void> => {
+      closeAfterUnread(request, response)
+      if (closing) response.setHeader('connection', 'close')
+      try {
+        await send(response, answer, sendingOf(request, answer.user))
+      } catch (error) {
+        if (!response.headersSent && !response.destroyed) return deliver(request, response, refuse(error, request.seen), gone)
+        if (!gone?.aborted) log('warn', 'http.send', { request_id: request.seen.id, route: request.seen.route, error })
+        response.destroy()
       }
-      next(applyCors(req, res, settings.corsOrigins) ? false : undefined)
-    })
-    // Not calling `done` keeps restify from writing its own words over ours.
-    server.on('restifyError', (request: Request, response: ServerResponse, error: { statusCode?: number; message: string }) => {
-      if (response.headersSent) return
-      const where = { method: request.method ?? '', path: (request.url ?? '').split('?')[0]!.slice(0, 200) }
-      const known = error.statusCode === 404 ? fault('ROUTE_NOT_FOUND', where) : error.statusCode === 405 ? fault('METHOD_NOT_ALLOWED', where) : error.statusCode === 400 ? fault('MALFORMED_REQUEST', { why: 'the path cannot be read' }) : error
-      void send(response, refuse(known, request.seen), request.seen, streams)
-    })
-    const answer = async (route: Route, request: Request, response: ServerResponse) => {
+    }
+    const deny = (request: Request, response: ServerResponse, error: unknown) => void deliver(request, response, refuse(error, request.seen))
+
+    const answer = async ({ route, params }: Routed, request: Request, response: ServerResponse): Promise<void> => {
       const gone = new AbortController(), { seen } = request
       seen.route = route.path
       response.once('close', () => { if (!response.writableFinished) gone.abort(new DOMException('The client went away.', 'AbortError')) })
-      const bounds = (bytesMax: number) => ({ bytesMax, bytesPerSecondMin: settings.bodyBytesPerSecondMin })
+      const bounds = (bytesMax: number, user?: string) => {
+        seen.goOn?.()
+        return { bytesMax, bytesPerSecondMin: settings.bodyBytesPerSecondMin, enter: () => bodies.take({ user, address: seen.address }) }
+      }
       const result = await route.handle({
-        id: seen.id, method: route.method, route: route.path, params: request.params, query: (request.url ?? '').split('?')[1] ?? '', headers: request.headers as Record<string, string | undefined>,
-        address: addressOf(request, settings.trustProxy), signal: gone.signal,
-        body: bytesMax => readBody(request, bounds(bytesMax)), bodyStream: bytesMax => streamBody(request, bounds(bytesMax)),
+        id: seen.id, method: route.method, route: route.path, params, query: seen.target.query, headers: request.headers as Record<string, string | undefined>,
+        address: seen.address, signal: gone.signal,
+        body: (bytesMax, user) => readBody(request, bounds(bytesMax, user)), bodyStream: (bytesMax, user) => streamBody(request, bounds(bytesMax, user)),
       })
-      if (result.content.kind === 'events') seen.begunAt = clock.monotonic()
-      const full = result.content.kind === 'events' && !isEnded(result.content.events) && streams.open() >= settings.streamsMax
-      // What is left of an unread body would be taken for the next request.
-      if (!request.complete) response.setHeader('connection', 'close')
-      await send(response, full ? refuse(fault('UNAVAILABLE', { what: 'another event stream', why: 'this server holds as many as it may' }), seen) : result, seen, streams).catch((error: unknown) => {
-        if (!gone.signal.aborted) log('warn', 'http.send', { request_id: seen.id, route: seen.route, error })
-        response.destroy()
-      })
+      if (result.content.kind === 'events' && !isEnded(result.content.events)) seen.begunAt = clock.monotonic()
+      await deliver(request, response, result, gone.signal)
     }
-    apply = createRoutes(server, answer)
-    apply(rows)
-    return inner
+
+    const note = (request: Request, response: ServerResponse, target: Target): void => {
+      const given = request.headers['x-request-id'], head = request.method === 'HEAD'
+      const seen: Seen = { id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(), route: 'unknown', startedAt: clock.monotonic(), head, target, address: addressOf(request, settings.trustProxy) }
+      request.seen = seen
+      response.setHeader('x-request-id', seen.id)
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+      response.once('close', () => report({ method: request.method ?? '', route: seen.route, status: response.statusCode, seconds: ((seen.begunAt ?? clock.monotonic()) - seen.startedAt) / 1000, id: seen.id }))
+    }
+    const route = (router = createRouter((routed, request, response) => answer(routed, request as Request, response), (error, request, response) => deny(request as Request, response, error)))
+    route.mount(rows)
+
+    const serve = (request: Request, response: ServerResponse, expectation?: Error | 'continue'): void => {
+      let target: Target = { path: '', query: '' }, wrong: unknown = expectation instanceof Error ? expectation : undefined
+      try {
+        target = readTarget(request)
+      } catch (error) {
+        wrong = error
+      }
+      note(request, response, target)
+      if (wrong) return deny(request, response, wrong)
+      if (closing) return deny(request, response, fault('STOPPING'))
+      if (expectation === 'continue') {
+        let said = false
+        request.seen.goOn = () => {
+          if (!said && !response.headersSent && !response.destroyed) response.writeContinue()
+          said = true
+        }
+      }
+      if (request.seen.head) request.method = 'GET'
+      if (!applyCors(request, response, settings.corsOrigins)) route.dispatch(request, response, target)
+    }
+    const door = (expectation?: Error | 'continue'): RequestListener => (request, response) => pipeline.enter({ request, response }, () => serve(request as Request, response, expectation))
+
+    // A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a time limit.
+    const options = { requireHostHeader: false, headersTimeout: headMs, requestTimeout: 0, connectionsCheckingInterval: Math.min(headCheckMs, headMs) }
+    const server = tls ? createTlsServer({ ...options, ...tls }, door()) : createPlainServer(options, door())
+    server.setTimeout(silenceMs)
+    server.on('checkContinue', door('continue')).on('checkExpectation', door(fault('EXPECTATION_FAILED')))
+    server.on('error', (error: unknown) => log('warn', 'http.server', { error }))
+    handleConnectionErrors(server, {
+      pipeline, headMs, silenceMs, headers,
+      refuse(refusal) {
+        const id = clock.id()
+        report({ method: 'unknown', route: 'unknown', status: refusal.status, seconds: 0, id })
+        return { answer: refuse(refusal, { id, route: 'unknown' }), id }
+      },
+    })
+    return server
   }
 
   return {
     routes(next) {
       rows = next
-      apply?.(next)
+      router?.mount(next)
     },
     async listen(settings, hooks) {
       const inner = open(settings, hooks)
@@ -203,9 +150,10 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
       const { port } = inner.address() as AddressInfo
       let redirect: Server | undefined
       close = async () => {
+        closing = true
         redirect?.close()
         redirect?.closeAllConnections()
-        streams.close()
+        streams?.close()
         const closed = new Promise<void>(resolve => inner.close(() => resolve()))
         // A connection whose answer or stream has just ended is kept alive by its client, and would be waited for to the last.
         const idle = setInterval(() => inner.closeIdleConnections(), idleMs), enough = setTimeout(() => inner.closeAllConnections(), lastAnswersMs)
@@ -213,16 +161,19 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
         clearInterval(idle)
         clearTimeout(enough)
       }
-      if (settings.tls?.redirectPort !== undefined) redirect = await openRedirect(settings.tls.redirectPort, settings.host, () => port)
+      if (settings.tls?.redirectPort !== undefined) {
+        redirect = createRedirect({ cert: readTls(settings.tls).cert, host: settings.tls.redirectHost, target: () => port, silenceMs: settings.silenceMs, onError: error => log('warn', 'http.redirect', { error }) })
+        await listenOn(redirect, settings.tls.redirectPort, settings.host)
+      }
       return { port }
     },
-    openStreams: () => streams.open(),
+    openStreams: () => streams?.open() ?? 0,
     ping: async () => undefined,
     async close() {
       const end = close
       close = undefined
       if (end) await end()
-      else streams.close()
+      else streams?.close()
     },
   }
 }

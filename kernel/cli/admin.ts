@@ -61,7 +61,8 @@ export async function serveAdmin(dataDir: string, commands: () => Commands): Pro
     socket.on('close', () => open.delete(socket)).on('error', () => socket.destroy())
     converse(socket, commands)
   })
-  await new Promise<void>((done, failed) => server.once('error', failed).listen(path, done))
+  // Kept: an error after the start (no more file descriptors) is one connection's, and ends nothing.
+  await new Promise<void>((done, failed) => server.on('error', failed).listen(path, done))
   chmodSync(path, 0o600)
   return async () => {
     for (const socket of open) socket.destroy()
@@ -74,7 +75,7 @@ export async function serveAdmin(dataDir: string, commands: () => Commands): Pro
 export const askServer = (dataDir: string, command: string, options: unknown): Promise<Answer | undefined> => new Promise((done, failed) => {
   const socket = createConnection(socketPath(dataDir))
   let heard = ''
-  socket.once('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error)))
+  socket.on('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error)))
   socket.once('connect', () => socket.write(`${JSON.stringify({ command, options })}\n`))
   socket.on('data', part => { heard += part.toString('utf8') })
   socket.once('end', () => done(heard ? (JSON.parse(heard) as Answer) : { ok: false, error: 'The server ended the connection without an answer.' }))

@@ -9,6 +9,7 @@ import { addedIn, addedPath, bindAdapters, chosenFor, foldersOf, loadAdapter, po
 import { boot, type Booted } from '../boot.ts'
 import { helpOf, readSettings } from '../settings.ts'
 import { checkInstallation } from './check.ts'
+import { defectCode, guardProcess } from './guard.ts'
 import { createGenerations, importOnce } from '../generations.ts'
 import type { Plugin, RunnableCommand } from '../plugin.ts'
 import { readChoices } from '../choices.ts'
@@ -43,7 +44,7 @@ async function start(): Promise<void> {
   const { port } = await kernel.listen()
   const serving = opened.move()
   let stopping = false
-  const stop = async (signal: string) => {
+  const stop = async (signal: string, code = 0) => {
     if (stopping) return
     stopping = true
     log('info', 'stopping', { signal })
@@ -52,9 +53,11 @@ async function start(): Promise<void> {
       log('error', 'stop.left', { what: kernel.left(), ms: settings.DRAIN_MS + undoMsMax })
       process.exit(1)
     })
-    await serving.disposeAsync()
-    process.exit(0)
+    const undone = await serving.disposeAsync().then(() => true, (error: unknown) => log('error', 'stop.failed', { error }))
+    process.exit(undone ? code : code || 1)
   }
+  // To the very end: a stop may find defects too.
+  guardProcess({ log, plugins: () => roster.list(), onDefect: () => void stop('defect', defectCode) })
   process.on('SIGTERM', () => void stop('SIGTERM')).on('SIGINT', () => void stop('SIGINT'))
   process.on('SIGHUP', () => void roster.reconcile().then(({ changes }) => log('info', 'plugins.reconciled', { changes }), (error: unknown) => log('error', 'plugins.reconciled', { error })))
   if (settings.PLUGINS_WATCH) serving.defer(watchPlugins({ roster, clock: booted.engine('clock'), log, pluginsDir: settings.PLUGINS_DIR }))

@@ -2,7 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Verified, VerifyRequest } from '#contracts/identity.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
-import { networkOf } from '#kernel'
+import { addressGroup } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Rate, RateLimiter } from '#ports/limits.ts'
 import type { Mailer } from '#ports/mail.ts'
@@ -87,7 +87,7 @@ export function createRegistration({ store, clock, mail, limits, rates, config, 
   }
   return {
     async register({ email: given, password }: { email: string; password: string }, address: string): Promise<{ email: string; expires_in: number }> {
-      const email = normalEmail(given), network = networkOf(address)
+      const email = normalEmail(given), network = addressGroup(address)
       const waitMs = await limits.take('letters', `${email}\n${network}`, rates['letters']!)
       if (waitMs > 0) throw fault('RATE_LIMITED', { limit: 'letters', seconds: Math.ceil(waitMs / 1000) }, { retryAfterMs: waitMs })
       const known = await users.byEmail(email)
@@ -100,7 +100,7 @@ export function createRegistration({ store, clock, mail, limits, rates, config, 
     },
 
     async verify({ email: given, code, password }: VerifyRequest, address: string): Promise<Verified> {
-      const email = normalEmail(given), network = networkOf(address)
+      const email = normalEmail(given), network = addressGroup(address)
       const bounds = [{ name: 'verify', subject: `${email}\n${network}` }, { name: 'verify_address', subject: network }]
       let user: User | undefined
       const right = await guesses.judged(bounds, async () => (user = await proved(email, code)) !== undefined)

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { AccessToken, SignedIn } from '#contracts/identity.ts'
 import { fault, type Fault } from '#contracts/faults.ts'
-import { networkOf } from '#kernel'
+import { addressGroup } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Rate, RateLimiter } from '#ports/limits.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
@@ -35,7 +35,7 @@ export function createSessions({ store, clock, limits, rates, tokens, states }: 
 
   /** Tokens are too long to be guessed: the bound is on the work that others make. */
   const refusal = async (address: string): Promise<Fault> => {
-    const waitMs = await limits.take('refresh_address', networkOf(address), rates['refresh_address']!)
+    const waitMs = await limits.take('refresh_address', addressGroup(address), rates['refresh_address']!)
     if (waitMs === 0) return fault('REFRESH_INVALID')
     return fault('RATE_LIMITED', { limit: 'refresh_address', seconds: Math.ceil(waitMs / 1000) }, { retryAfterMs: waitMs })
   }

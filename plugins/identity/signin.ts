@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import type { Caller } from '#contracts/contract.ts'
 import type { LoginRequest, PasswordChange, SignedIn } from '#contracts/identity.ts'
 import { fault } from '#contracts/faults.ts'
-import { networkOf } from '#kernel'
+import { addressGroup } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { reasons, Users, type User } from './collections.ts'
@@ -69,7 +69,7 @@ export function createSignIn({ store, guesses, passwords, secret, users, session
   return {
     open,
     async login({ email: given, password, refresh_token }: LoginRequest, address: string): Promise<SignedIn> {
-      const email = normalEmail(given), network = networkOf(address)
+      const email = normalEmail(given), network = addressGroup(address)
       const [user, family] = await Promise.all([users.byEmail(email), sessions.familyOf(refresh_token)])
       const familyId = family !== undefined && family.userId === user?.id ? family.familyId : undefined
       const right = await isRight(email, password, { user, place: { network, familyId } })
@@ -81,7 +81,7 @@ export function createSignIn({ store, guesses, passwords, secret, users, session
 
     /** Ends every session and key by a higher token version, then opens a session for whoever changed it. */
     async changePassword(caller: Caller, { current_password, new_password }: PasswordChange, address: string): Promise<SignedIn> {
-      const user = await people.get(Users, caller.userId), network = networkOf(address)
+      const user = await people.get(Users, caller.userId), network = addressGroup(address)
       if (user === undefined) throw fault('UNAUTHENTICATED')
       // An account without a password sets its first: whoever is signed in has proved the address or holds a key.
       if (user.passwordHash !== undefined) {

@@ -25,6 +25,36 @@ test('every answer carries a request id, the client\'s own where it is a sane on
   assert.is((refused.body as { request_id: string }).request_id, refused.headers.get('x-request-id'))
 })
 
+test('what is between parameters and literals is 405 with what is offered, not a bad id', async () => {
+  const { token } = await server.account()
+  for (const method of ['PATCH', 'DELETE']) {
+    const { status, headers, body } = await server.call(method, '/sessions/search', { token, ...(method === 'PATCH' ? { body: { title: 'x' } } : {}) })
+    assert.equal([status, headers.get('allow'), (body as { code: string }).code], [405, 'GET', 'METHOD_NOT_ALLOWED'])
+  }
+  assert.equal((await server.call('PUT', `/sessions/${crypto.randomUUID()}`)).headers.get('allow')?.split(', ').sort(), ['DELETE', 'GET', 'PATCH'])
+})
+
+test('a question mark within a query belongs to it', async () => {
+  const { token } = await server.account()
+  assert.is((await server.call('GET', '/sessions/search?q=why?', { token })).status, 200)
+  for (const query of ['q=why?&nonsense=1', 'q=why?&limit=0']) assert.is((await server.call('GET', `/sessions/search?${query}`, { token })).status, 400)
+})
+
+test('a name like those of every object is as unknown in a query as any other', async () => {
+  const { token } = await server.account()
+  for (const name of ['__proto__', 'constructor', 'toString']) assert.is((await server.call('GET', `/sessions?${name}=1`, { token })).status, 400, name)
+})
+
+test('nothing is kept by anybody on its way, and nothing of it runs or is framed', async () => {
+  const { token } = await server.account()
+  for (const { headers } of [await server.call('GET', '/auth/me', { token }), await server.call('GET', '/nowhere'), await server.call('POST', '/chat')]) {
+    assert.is(headers.get('cache-control'), 'private, no-store')
+    assert.equal(['x-content-type-options', 'x-frame-options', 'referrer-policy'].map(name => headers.get(name)), ['nosniff', 'DENY', 'no-referrer'])
+    assert.match(headers.get('content-security-policy') ?? '', /default-src 'none'.*frame-ancestors 'none'/)
+    assert.is(headers.get('strict-transport-security'), null, 'only TLS may say so')
+  }
+})
+
 test('HEAD is GET without its body', async () => {
   const response = await fetch(`${server.base}/healthz`, { method: 'HEAD' })
   assert.is(response.status, 200)
@@ -64,8 +94,8 @@ test('a stream ends at once for a cursor at the end, and Last-Event-ID beats ?af
   const whole = await (await server.stream(token, runId)).text()
   const ids = [...whole.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id!)
   const atEnd = await server.stream(token, runId, { 'last-event-id': ids.at(-1)! })
-  assert.is(atEnd.status, 200)
-  assert.not.match(await atEnd.text(), /id:/)
+  assert.is(atEnd.status, 204, 'so that an EventSource does not come back')
+  assert.is(await atEnd.text(), '')
   const both = await (await server.stream(token, runId, { 'last-event-id': ids[2]! }, `?after=${ids[0]}`)).text()
   assert.equal([...both.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id), ids.slice(3))
   const query = await (await server.stream(token, runId, {}, `?after=${ids[1]}`)).text()
@@ -77,7 +107,7 @@ test('a stream is not cached or buffered on its way, and tells the client when t
   const { run_id: runId } = (await server.call('POST', '/chat', { token, body: { message: 'x' } })).body as { run_id: string }
   const stream = await server.stream(token, runId)
   assert.is(stream.headers.get('content-type'), 'text/event-stream; charset=utf-8')
-  assert.is(stream.headers.get('cache-control'), 'no-store')
+  assert.is(stream.headers.get('cache-control'), 'private, no-store')
   assert.is(stream.headers.get('x-accel-buffering'), 'no')
   assert.match(await stream.text(), /^retry: \d+$/m)
 })

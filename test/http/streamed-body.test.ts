@@ -151,7 +151,7 @@ test('the decoder keeps no more than the rest of a group', () => {
 
 /** As node:http's, with a head of its own. */
 const requestOf = (headers: Record<string, string>) => Object.assign(new PassThrough(), { headers }) as unknown as IncomingMessage & PassThrough
-const bounds = { bytesMax: 10, bytesPerSecondMin: 1 }
+const bounds = { bytesMax: 10, bytesPerSecondMin: 1, enter: () => () => undefined }
 const lengthOf = async (stream: AsyncIterable<Uint8Array>) => (await Array.fromAsync(stream)).reduce((sum, { length }) => sum + length, 0)
 
 test('a request is bounded by what its head says, and by what comes', async () => {

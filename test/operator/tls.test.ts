@@ -1,7 +1,7 @@
 // HTTPS by two settings, plain HTTP redirected, and metrics on a port of their own.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { get as getPlain } from 'node:http'
+import { get as getPlain, type IncomingMessage } from 'node:http'
 import { get } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,19 +15,23 @@ const whereOpenssl = spawnSync('openssl', ['version']).status === 0 ? test : tes
 
 whereOpenssl('the API speaks TLS 1.2 or newer, and plain HTTP is sent there', async () => {
   const [cert, key] = [join(home, 'cert.pem'), join(home, 'key.pem')]
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost'], { stdio: 'ignore' })
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,DNS:*.example.org,IP:127.0.0.1'], { stdio: 'ignore' })
   const redirectPort = await freePort()
   const server = await startProcess({ DATA_DIR: join(home, 'data'), TLS_CERT: cert, TLS_KEY: key, TLS_REDIRECT_PORT: String(redirectPort) })
-  const status = await new Promise<number>((done, failed) => get(`https://127.0.0.1:${server.port}/api/v1/healthz`, { rejectUnauthorized: false }, response => { response.resume(); done(response.statusCode!) }).on('error', failed))
-  assert.is(status, 200)
+  const answer = await new Promise<IncomingMessage>((done, failed) => get(`https://127.0.0.1:${server.port}/api/v1/healthz`, { rejectUnauthorized: false }, response => { response.resume(); done(response) }).on('error', failed))
+  assert.is(answer.statusCode, 200)
+  assert.match(answer.headers['strict-transport-security'] ?? '', /^max-age=\d{7,}$/)
   // Without SECLEVEL=0 this client would refuse the old versions by itself, and prove nothing.
   const speaks = (version: SecureVersion) => new Promise<string>(done => {
     const socket = connect({ port: server.port, host: '127.0.0.1', rejectUnauthorized: false, minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' })
     socket.on('secureConnect', () => { done(socket.getProtocol()!); socket.destroy() }).on('error', (error: NodeJS.ErrnoException) => done(error.code!))
   })
   assert.equal([await speaks('TLSv1.3'), await speaks('TLSv1.2'), await speaks('TLSv1.1'), await speaks('TLSv1')], ['TLSv1.3', 'TLSv1.2', 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'])
-  const moved = await new Promise<{ status: number; location: string }>((done, failed) => getPlain(`http://127.0.0.1:${redirectPort}/api/v1/models?x=1`, response => { response.resume(); done({ status: response.statusCode!, location: response.headers.location! }) }).on('error', failed))
-  assert.equal(moved, { status: 308, location: `https://127.0.0.1:${server.port}/api/v1/models?x=1` })
+  const asked = (target: string, host: string) => new Promise<{ status: number; location: string | undefined }>((done, failed) => getPlain({ host: '127.0.0.1', port: redirectPort, path: target, headers: { host } }, response => { response.resume(); done({ status: response.statusCode!, location: response.headers.location }) }).on('error', failed))
+  for (const host of ['127.0.0.1', 'localhost', 'api.example.org']) assert.equal(await asked('/api/v1/models?x=1', `${host}:${redirectPort}`), { status: 308, location: `https://${host}:${server.port}/api/v1/models?x=1` })
+  for (const host of ['evil.example.com', 'api.example.org.evil.com', 'evil.com/api.example.org', '[', 'x@localhost', '127.0.0.2']) assert.equal(await asked('/', host), { status: 400, location: undefined }, host)
+  assert.equal(await asked('//evil.example.com/', 'localhost'), { status: 308, location: `https://localhost:${server.port}//evil.example.com/` }, 'a path stays one')
+  assert.is((await asked('http://evil.example.com/', 'localhost')).location, `https://localhost:${server.port}/`)
   await server.kill('SIGTERM')
 })
 

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { WireEvent } from '#contracts/contract.ts'
 import { isFault } from '#contracts/faults.ts'
+import { createShares, type Bounds } from './shares.ts'
 
 /** A comment goes out this often, so that proxies keep a silent stream open. */
 const heartbeatSeconds = 15
@@ -10,9 +11,10 @@ const opening = 'retry: 1000\n\n'
 /** A reader that takes nothing for so long is dropped; its cursor serves it when it comes back. */
 const stalledMs = 30_000
 
-export const eventStreamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const
+export const eventStreamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' } as const
 
-export function createEventStreams() {
+export function createEventStreams(bounds: Bounds) {
+  const shares = createShares(bounds, 'event stream')
   // Followers of one run share its event objects, so each event is serialised once for all of them.
   const frames = new WeakMap<WireEvent, string>()
   const frame = (event: WireEvent): string => {
@@ -41,10 +43,10 @@ export function createEventStreams() {
 
   return {
     open: () => ends.size,
-    /** A stream that has ended already, in one write. */
-    sendAll(response: ServerResponse, events: readonly WireEvent[]): void {
-      response.end(opening + events.map(frame).join(''))
-    },
+    /** A place among the open streams, until the answered function is called. */
+    enter: shares.take,
+    /** All of a stream that has ended already. */
+    framesOf: (events: readonly WireEvent[]): string => opening + events.map(frame).join(''),
     /** Writes until the events end, the client leaves, or everything stops. The head goes out with the first events where these are there already. */
     async send(response: ServerResponse, events: AsyncIterable<readonly WireEvent[]>): Promise<void> {
       const iterator = events[Symbol.asyncIterator](), bucket = buckets[ends.size % heartbeatSeconds]!, stop = new AbortController()

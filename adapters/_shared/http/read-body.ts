@@ -14,15 +14,24 @@ export function hasBody(request: IncomingMessage, bytesMax: number): boolean {
   return !(declared === 0 || (Number.isNaN(declared) && request.headers['transfer-encoding'] === undefined))
 }
 
+export type BodyBounds = {
+  readonly bytesMax: number
+  readonly bytesPerSecondMin: number
+  /** Takes a place among the bodies that are being read; answers how to leave it. */
+  readonly enter: () => () => void
+}
+
 /** The bytes as they came, at most `bytesMax`. A body slower than `bytesPerSecondMin` after a grace is cut off. */
-export function readBody(request: IncomingMessage, { bytesMax, bytesPerSecondMin }: { bytesMax: number; bytesPerSecondMin: number }): Promise<Buffer> {
+export function readBody(request: IncomingMessage, { bytesMax, bytesPerSecondMin, enter }: BodyBounds): Promise<Buffer> {
   if (!hasBody(request, bytesMax)) return Promise.resolve(Buffer.alloc(0))
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = []
-    let bytes = 0, judge: NodeJS.Timeout | undefined
+    let bytes = 0, judge: NodeJS.Timeout | undefined, leave: (() => void) | undefined, over = false
     const end = (error: Error | undefined) => {
+      over = true
       clearInterval(judge)
-      request.off('data', take).off('end', finish).off('error', end).off('close', lost)
+      leave?.()
+      request.off('data', take).off('end', finish).off('error', lost).off('close', lost)
       if (error) reject(error)
       else resolve(parts.length === 1 ? parts[0]! : Buffer.concat(parts, bytes))
     }
@@ -33,10 +42,15 @@ export function readBody(request: IncomingMessage, { bytesMax, bytesPerSecondMin
     }
     const finish = () => end(undefined)
     const lost = () => end(fault('MALFORMED_REQUEST', { why: 'the body ended early' }))
-    request.on('data', take).on('end', finish).on('error', end).on('close', lost)
-    // Most bodies are whole in one packet; only a slow one needs a judge.
+    request.on('data', take).on('end', finish).on('error', lost).on('close', lost)
+    // Most bodies are whole in one packet; only a slow one needs a place and a judge.
     setImmediate(() => {
-      if (request.complete || request.destroyed) return
+      if (over || request.complete || request.destroyed) return
+      try {
+        leave = enter()
+      } catch (refusal) {
+        return end(refusal as Error)
+      }
       const started = performance.now()
       judge = setInterval(() => {
         const seconds = (performance.now() - started) / 1000

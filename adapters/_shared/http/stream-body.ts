@@ -1,15 +1,17 @@
 // A request's body as it arrives, for whoever cannot hold it: the same bounds as readBody, at the reader's pace.
 import type { IncomingMessage } from 'node:http'
 import { fault } from '#contracts/faults.ts'
-import { graceMs as usualGraceMs, hasBody } from './read-body.ts'
+import { graceMs as usualGraceMs, hasBody, type BodyBounds } from './read-body.ts'
 
 /** However much has come before, a silence as long as this ends it, in milliseconds. */
 const silenceMsMax = 30_000
 
-type Bounds = { readonly bytesMax: number; readonly bytesPerSecondMin: number; readonly graceMs?: number }
+type Bounds = BodyBounds & { readonly graceMs?: number }
 
 /** Only the time in which more was asked for counts: a reader that takes its time does not make its client slow. */
-async function* read(request: IncomingMessage, { bytesMax, bytesPerSecondMin, graceMs = usualGraceMs }: Bounds): AsyncGenerator<Uint8Array> {
+async function* read(request: IncomingMessage, { bytesMax, bytesPerSecondMin, enter, graceMs = usualGraceMs }: Bounds): AsyncGenerator<Uint8Array> {
+  // A place from the first byte that is asked for: whoever waits for a turn elsewhere holds none.
+  const leave = enter()
   // The request is kept open when the reader stops: its refusal is still to be sent.
   const parts = request.iterator({ destroyOnReturn: false })
   let bytes = 0, waitedMs = 0
@@ -36,6 +38,7 @@ async function* read(request: IncomingMessage, { bytesMax, bytesPerSecondMin, gr
       yield value as Buffer
     }
   } finally {
+    leave()
     void parts.return?.().catch(() => 'the reader has gone')
   }
 }

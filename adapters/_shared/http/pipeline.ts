@@ -1,0 +1,53 @@
+// Pipelined requests (RFC 9112, section 9.3.2) are answered one after the other: a connection has one call inside the server, however many it sends at once.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+export type Exchange = { readonly request: IncomingMessage; readonly response: ServerResponse }
+type Waiting = Exchange & { readonly serve: () => void }
+type State = { current: Exchange | undefined; readonly waiting: Waiting[]; /** What is said when the current exchange is over: the rest cannot be read. */ last: (() => void) | undefined }
+
+/** Requests that wait behind one; with more the connection is not read from. */
+const waitingMax = 16
+/** What one read from the socket may bring all the same. */
+const burstMax = 4096
+
+export function createPipeline() {
+  const states = new WeakMap<Socket, State>()
+  const stateOf = (socket: Socket): State => {
+    let state = states.get(socket)
+    if (!state) states.set(socket, (state = { current: undefined, waiting: [], last: undefined }))
+    return state
+  }
+  const next = (socket: Socket, state: State): void => {
+    state.current = undefined
+    if (socket.destroyed || socket.writableEnded) return void state.waiting.splice(0)
+    const { request, response, serve } = state.waiting.shift() ?? {}
+    if (serve) begin(socket, state, { request: request!, response: response! }, serve)
+    else state.last?.()
+    if (state.waiting.length < waitingMax && socket.isPaused()) socket.resume()
+  }
+  const begin = (socket: Socket, state: State, exchange: Exchange, serve: () => void): void => {
+    state.current = exchange
+    // Not within this one's end: thousands of them would be one stretch of work, in which nobody else is served.
+    exchange.response.once('close', () => setImmediate(next, socket, state))
+    serve()
+  }
+  return {
+    /** Calls `serve` when everything before it on its connection has been answered; never, if the connection ends before. */
+    enter(exchange: Exchange, serve: () => void): void {
+      const { socket } = exchange.request, state = stateOf(socket)
+      if (!state.current) return begin(socket, state, exchange, serve)
+      state.waiting.push({ ...exchange, serve })
+      if (state.waiting.length > burstMax) socket.destroy()
+      else if (state.waiting.length > waitingMax) socket.pause()
+    },
+    current: (socket: Socket): Exchange | undefined => states.get(socket)?.current,
+    /** Calls `say` when everything that came before has been answered. */
+    atEnd(socket: Socket, say: () => void): void {
+      const state = stateOf(socket)
+      if (state.current) state.last = say
+      else say()
+    },
+  }
+}
+export type Pipeline = ReturnType<typeof createPipeline>

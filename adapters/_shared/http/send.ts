@@ -1,0 +1,78 @@
+// An answer of the dispatcher, written as HTTP.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import type { WireEvent, WireEvents } from '#contracts/contract.ts'
+import type { HttpAnswer } from '#ports/http.ts'
+import { eventStreamHeaders, type EventStreams } from './event-stream.ts'
+import type { Shares, Subject } from './shares.ts'
+
+/** What one answer may need: whose it is, and the bounds that it counts against. */
+export type Sending = { readonly head: boolean; readonly subject: Subject; readonly streams: EventStreams; readonly unread: Shares }
+
+/** No answer of this size is worth counting, in bytes. */
+const smallBytes = 16_384
+
+/** Nobody may keep an answer unless the handler says so; nothing of it is a page that runs or is framed. */
+export const commonHeaders = {
+  'cache-control': 'private, no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY', 'referrer-policy': 'no-referrer',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+} as const
+/** Under TLS: browsers come back by TLS alone for a year (RFC 6797). */
+export const strictTransport = { 'strict-transport-security': 'max-age=31536000' } as const
+
+export const isEnded = (events: WireEvents): events is readonly WireEvent[] => Array.isArray(events)
+
+/** Holds a share of the process's unread bytes until the answer has gone out, or its reader has. */
+function holdUnread(response: ServerResponse, bytes: number, { subject, unread }: Sending): void {
+  if (bytes > smallBytes) response.once('close', unread.take(subject, bytes))
+}
+
+const attachment = (filename: string) => ({ 'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(filename).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)}` })
+
+/** Faults of the shares are thrown before anything is written. */
+export async function send(response: ServerResponse, { status, headers, content }: HttpAnswer, sending: Sending): Promise<void> {
+  if (response.destroyed) return
+  // restify changes node's ServerResponse for the whole process: its writeHead answers nothing, so that it cannot be chained.
+  switch (content.kind) {
+    case 'none':
+      response.writeHead(status, headers)
+      response.end()
+      return
+    case 'json': {
+      const bytes = Buffer.byteLength(content.text)
+      holdUnread(response, bytes, sending)
+      // As a string, so that node sends head and body in one write.
+      response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': bytes, ...headers })
+      response.end(content.text)
+      return
+    }
+    case 'events': {
+      const { events } = content, { streams, head, subject } = sending
+      if (isEnded(events)) {
+        const frames = head ? '' : streams.framesOf(events)
+        holdUnread(response, frames.length, sending)
+        response.writeHead(status, { ...eventStreamHeaders, ...headers })
+        response.end(frames)
+        return
+      }
+      const leave = head ? undefined : streams.enter(subject)
+      response.writeHead(status, { ...eventStreamHeaders, ...headers })
+      if (leave) await streams.send(response, events).finally(leave)
+      else response.end()
+      return
+    }
+    case 'bytes': {
+      const { stream, mime, filename } = content.bytes
+      if (stream instanceof Uint8Array) holdUnread(response, stream.length, sending)
+      response.writeHead(status, { 'content-type': mime, ...(stream instanceof Uint8Array ? { 'content-length': stream.length } : {}), ...(filename === undefined ? {} : attachment(filename)), ...headers })
+      if (sending.head) response.end()
+      else if (stream instanceof Uint8Array) response.end(stream)
+      else await pipeline(stream, response)
+    }
+  }
+}
+
+/** What is left of an unread body would be taken for the next request. */
+export const closeAfterUnread = (request: IncomingMessage, response: ServerResponse): void => {
+  if (!request.complete) response.setHeader('connection', 'close')
+}
