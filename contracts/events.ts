@@ -15,7 +15,7 @@ export const events = {
     step, attempt, keep: t.Integer({ minimum: 0, description: 'How many characters (UTF-16 code units) of this step\'s text stay; what follows comes after them. All of them where the answer goes on without a seam, 0 where it begins again. Reasoning of the attempt is void.' }),
     reason: t.Union([t.Literal('interrupted'), t.Literal('failed')], { description: '`interrupted`: the process that drove the run ended. `failed`: the model provider did.' }),
   }),
-  tool_call: t.Object({ ...call, arguments: t.Unknown({ description: 'As the tool receives them.' }) }),
+  tool_call: t.Object({ ...call, arguments: t.Unknown({ description: 'As the tool receives them; where it does not, as the model gave them, or {} where they were too large.' }) }),
   tool_result: t.Object({
     ...call, status: t.Union([t.Literal('ok'), t.Literal('failed'), t.Literal('unknown'), t.Literal('declined')], { description: '`unknown`: the process ended in the middle of the call, and nobody can tell whether it was carried out; it was not repeated. `declined`: the user said no, or did not answer in time.' }),
     content: t.String({ description: 'What the model reads.' }), truncated: t.Boolean(), artifact_id: t.Union([t.String({ format: 'uuid' }), t.Null()], { description: 'The whole of a result that was too long.' }),

@@ -49,10 +49,10 @@ export const runs = contract({
   },
   'POST /runs/{run_id}/respond': {
     summary: 'Answer a question of a run', params: { run_id: ref('run') }, faults: ['QUESTION_CLOSED'],
-    description: 'For the events user_choice, quiz and approval. Each question is answered once; a second or late answer is a 409. The stream goes on with choice_answer.',
+    description: 'For the events user_choice, quiz and approval. Each question is answered once, in any order; a second or late answer is a 409. The stream goes on with choice_answer.',
     body: t.Object({
-      question_id: t.String({ format: 'uuid', description: 'Of the event.' }),
-      answer: t.Union([t.String({ maxLength: 10_000 }), t.Boolean(), t.Array(t.String({ maxLength: 10_000 }), { maxItems: 50 }), t.Record(t.String({ maxLength: 80 }), t.String({ maxLength: 80 }), { maxProperties: 100 })], { description: 'An option id or a text (user_choice), a list of option ids (multiple), true or false (approval), question id → option id (quiz).' }),
+      question_id: t.Optional(t.String({ format: 'uuid', description: 'Of the event; may be left out where one question is open.' })),
+      answer: t.Union([t.String({ maxLength: 10_000 }), t.Boolean(), t.Array(t.String({ maxLength: 10_000 }), { maxItems: 50 }), t.Record(t.String({ maxLength: 80 }), t.String({ maxLength: 80 }), { maxProperties: 100 })], { description: 'An option id, the label of one, or a text (user_choice), a list of option ids (multiple), true or false (approval), question id → option id (quiz).' }),
     }, { additionalProperties: false }),
     reply: t.Object({ run_id: t.String({ format: 'uuid' }), question_id: t.String({ format: 'uuid' }), status: RunStatus }),
   },

@@ -85,10 +85,15 @@ export function scopeStorage(engine: StorageEngine, plugin: Pick<Plugin, 'name' 
   }
 }
 
+/** Of an organisation's id and the slash behind it, in front of the name of each of its streams. */
+const orgPrefixChars = 37
+
 /** Streams named within an organisation. */
 export function scopeEventlog(engine: EventlogEngine): ScopedEventlog {
+  const { appendBytesMax, streamNameMax } = engine.limits
   return {
     ...durabilityOf(engine),
+    limits: { appendBytesMax, streamNameMax: streamNameMax - orgPrefixChars },
     tenant(scope): Eventlog {
       const orgId = orgOf(scope)
       const named = (stream: string): string => {

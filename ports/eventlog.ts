@@ -28,9 +28,17 @@ export type Eventlog = {
 /** Seqs, both inclusive. */
 export type Range = { readonly from: number; readonly through: number }
 
-/** What an adapter offers: not scoped. `appendBytesMax`: of one append, as JSON. `streamNameMax`: characters. */
+/** What no append may exceed (DOCUMENT_TOO_LARGE, INVALID_FIELD). */
+export type EventlogLimits = {
+  /** Bytes of the events of one append, as a JSON array. */
+  readonly appendBytesMax: number
+  /** Characters of a stream's name. */
+  readonly streamNameMax: number
+}
+
+/** What an adapter offers: not scoped. */
 export type EventlogEngine = Eventlog & Durable & Lifecycle & {
-  readonly limits: { readonly appendBytesMax: number; readonly streamNameMax: number }
+  readonly limits: EventlogLimits
   /** Names of streams, those that were trimmed to nothing among them, in the order of their bytes: those behind `after`, at most `limit`. */
   streams(options: { readonly after?: string; readonly limit: number }): Promise<string[]>
   /** Adds events that have their seqs already, all behind `after`, rising, with gaps where the original has some. The stream stands at `after`, else STREAM_MOVED (values: `head`); an unknown one begins as if trimmed through
@@ -40,6 +48,8 @@ export type EventlogEngine = Eventlog & Durable & Lifecycle & {
 
 /** What a plugin sees: every stream lies within an organisation. */
 export type ScopedEventlog = Required<Durable> & {
+  /** Whoever writes texts of others, or many events at once, splits them by these. */
+  readonly limits: EventlogLimits
   /** Those of one organisation; a caller fits as it is. */
   tenant(scope: { readonly orgId: string }): Eventlog
 }

@@ -23,18 +23,27 @@ export type ToolInvocation = {
 }
 export const ToolInvocations = collection<ToolInvocation>({ name: 'tool_invocations', scope: 'tenant', owner: 'userId', index: [['orgId', 'runId']] })
 
+type Called = { readonly key: string; readonly tool: string; readonly effect: Effect; readonly step: number }
 export type Audit = ReturnType<typeof createAudit>
 
 export function createAudit({ store, clock }: { store: ScopedStorage; clock: Clock }) {
+  /** A further try of a call finds it there. */
+  const insert = async (one: ToolInvocation): Promise<void> => {
+    try {
+      await store.tenant(one).insert(ToolInvocations, one)
+    } catch (error) {
+      if (!hasCode(error, 'DUPLICATE')) throw error
+    }
+  }
   return {
-    async began({ orgId, userId, sessionId, id: runId }: Run, { key, tool, effect, step }: { key: string; tool: string; effect: Effect; step: number }): Promise<void> {
-      try {
-        await store.tenant({ orgId }).insert(ToolInvocations, { id: key, orgId, userId, sessionId, runId, step, tool, effect, status: 'begun', startedAt: clock.now() })
-      } catch (error) {
-        if (!hasCode(error, 'DUPLICATE')) throw error
-      }
+    async began({ orgId, userId, sessionId, id: runId }: Run, { key, tool, effect, step }: Called): Promise<void> {
+      await insert({ id: key, orgId, userId, sessionId, runId, step, tool, effect, status: 'begun', startedAt: clock.now() })
     },
-    /** Nothing to say of a call that never began: there was no such tool, its arguments did not fit, or the user declined. */
+    /** A call whose body never ran: there was no such tool, its arguments did not fit, or the user declined. */
+    async refused({ orgId, userId, sessionId, id: runId }: Run, { key, tool, effect, step }: Called, status: ToolStatus): Promise<void> {
+      const at = clock.now()
+      await insert({ id: key, orgId, userId, sessionId, runId, step, tool, effect, status, startedAt: at, endedAt: at })
+    },
     async ended({ orgId }: Run, key: string, status: ToolStatus): Promise<void> {
       await store.tenant({ orgId }).update(ToolInvocations, key, { set: { status, endedAt: clock.now() } }, { if: { status: 'begun' } })
     },

@@ -97,7 +97,7 @@ test('a run that is cancelled in the middle of a call ends at once; of what acts
   }
 })
 
-test('the audit has each call that began, whose it was and how it ended, and keeps it when the conversation is gone', async () => {
+test('the audit has each call, whose it was and how it ended, and keeps it when the conversation is gone', async () => {
   fresh()
   const { run_id: id, session_id: sessionId } = await engine.chat('echo a\nno\nlate\nasks\nnobody'), { org_id: orgId, user_id: userId, token } = engine.who
   const question = (await engine.read(id, ({ event }) => event === 'approval')).at(-1)!.data['question_id']
@@ -106,10 +106,10 @@ test('the audit has each call that began, whose it was and how it ended, and kee
   await engine.read(id)
   await engine.closed(id)
   const records = (await audited(id)).toSorted((a, b) => a.tool.localeCompare(b.tool))
-  assert.equal(records.map(({ tool, effect, status, step }) => [tool, effect, status, step]), [['echo', 'none', 'ok', 0], ['late', 'keyed', 'failed', 0], ['no', 'once', 'failed', 0]], 'what was declined, or is no tool, never began')
+  assert.equal(records.map(({ tool, effect, status, step }) => [tool, effect, status, step]), [['asks', 'once', 'declined', 0], ['echo', 'none', 'ok', 0], ['late', 'keyed', 'failed', 0], ['no', 'once', 'failed', 0], ['nobody', 'none', 'failed', 0]], 'also what was declined, or is no tool')
   for (const one of records) assert.equal([one.orgId, one.userId, one.sessionId, one.runId, one.endedAt! >= one.startedAt], [orgId, userId, sessionId, id, true])
   assert.is((await engine.call('DELETE', `/sessions/${sessionId}`, { token })).status, 204)
-  assert.is((await audited(id)).length, 3)
+  assert.is((await audited(id)).length, 5)
 })
 
 test('a result of just the length that the model reads is whole; a character more is an artifact', async () => {

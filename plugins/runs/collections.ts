@@ -16,6 +16,7 @@ export type Terms = {
   readonly tools?: readonly string[]
   readonly onInterrupt: 'continue' | 'restart'
 }
+/** `number`: of the question, in the order in which they were asked, from 0. */
 export type Reply = { readonly number: number; readonly status: 'answered' | 'expired'; readonly answer: Json }
 export type Run = {
   readonly id: string
@@ -48,9 +49,11 @@ export type Run = {
   readonly due?: number
   /** Grows when somebody is about to wake the run from its queue: nobody takes it off the sweep's list on older knowledge. */
   readonly wakes: number
-  /** Questions that were answered or expired: question n can be answered while this is n. */
+  /** Questions that were answered or expired: grows with each, so that no two come at once. */
   readonly replies: number
-  /** To the last question; the driver takes it over into the journal. */
+  /** Of these, what the journal may not have yet: the driver takes them over. */
+  readonly replied?: readonly Reply[]
+  /** The same of a run whose questions were answered by an earlier version. */
   readonly reply?: Reply
   /** What led to it, as a W3C `traceparent`, where that is traced. */
   readonly trace?: string

@@ -18,11 +18,14 @@ export const RunsConfig = t.Object({
   plan_steps_max: setting(12, 1, 'Steps of a plan.'),
   replans_max: setting(2, 0, 'New plans after a failed step.'),
   question_ms: setting(604_800_000, 1000, 'How long a run waits for an answer of its user, in milliseconds.'),
+  answer_bytes_max: setting(65_536, 256, 'Bytes (as JSON) of an answer to a question of a run.'),
   compact_after_ms: setting(600_000, 0, 'How long after the end of a run its log is made small, in milliseconds.'),
   events_kept_ms: setting(2_592_000_000, 0, 'How long after the end of a run its events can be read again, in milliseconds; 0: as long as the conversation.'),
   events_bytes_max_per_org: setting(0, 0, 'Bytes of events (as JSON) that the ended runs of one organisation may keep once they were made small; beyond it the oldest are forgotten but for their ends. 0: unbounded.'),
   keys_kept_ms: setting(2_592_000_000, 0, 'How long after the end of a run its idempotency key still answers it, in milliseconds, and never shorter than its events are kept; 0: as long as the conversation.'),
   retention_ms: setting(60_000, 50, 'How often runs whose time has come are looked for, in milliseconds.'),
+  arguments_bytes_max: setting(262_144, 1024, 'Bytes (as JSON) of the arguments of a tool call, or of a question that a tool asks; a call beyond it is told to the model as failed.'),
+  arguments_depth_max: setting(64, 1, 'Levels of arrays and objects in the arguments of a tool call.'),
   result_chars_max: setting(16_000, 1000, 'Characters of a tool result that the model reads; a longer one is kept whole as an artifact.'),
 })
 export type RunsConfig = Static<typeof RunsConfig>

@@ -35,7 +35,7 @@ async function bytesOf(log: Eventlog, stream: string): Promise<number> {
 
 export function createCrowding({ store, eventlog, config, log, signal }: Deps) {
   const keptBytesMax = config.events_bytes_max_per_org
-  /** A crash may leave it out: the count is a hint. */
+  /** Added before a run says what it keeps, taken off after it has said that it keeps nothing: the count may be too high, and is then counted anew, but never too low. */
   const count = async (scope: Scope, by: number): Promise<void> => {
     const own = store.tenant(scope), add = () => own.update(EventBytes, scope.orgId, { inc: { bytes: by } })
     if (by === 0 || (await add())) return
@@ -62,9 +62,11 @@ export function createCrowding({ store, eventlog, config, log, signal }: Deps) {
     return freed
   }
   const relieve = async (scope: Scope, note: (freed: Freed) => void): Promise<void> => {
+    const own = store.tenant(scope), counted = (await own.get(EventBytes, scope.orgId))?.bytes ?? 0
     let bytes = 0
     for await (const run of keeping(scope)) bytes += run.keptBytes ?? 0
-    await store.tenant(scope).update(EventBytes, scope.orgId, { set: { bytes } })
+    // What was added meanwhile may be in the sum or not: then it is counted anew the next time.
+    await own.update(EventBytes, scope.orgId, { set: { bytes } }, { if: { bytes: counted } })
     if (bytes <= keptBytesMax) return
     for await (const run of keeping(scope)) {
       if (bytes <= keptBytesMax * roomShare || signal.aborted) return

@@ -10,30 +10,32 @@ import type { RunsConfig } from './config.ts'
 import { alreadyEnded } from './ended.ts'
 import type { Figures } from './figures.ts'
 import { createJournal, readState, type Journal } from './journal.ts'
+import type { Lease } from './lease.ts'
 import type { Loop } from './loop.ts'
 import type { Places, Waiting } from './places.ts'
 import { took } from './records.ts'
-import { emptyState, type Asked } from './state.ts'
+import { answeredIn, emptyState, type Asked } from './state.ts'
 import { settle } from './steps/settle.ts'
 import { createStopper, type Stopper, type StopReason } from './stopper.ts'
 import type { createTraced, Traced } from './traced.ts'
 
 type Active = { readonly run: Run; readonly stopper: Stopper; readonly spans: Traced; readonly since: number; /** The storage's epoch before the lease was taken. */ readonly before: number }
-export type DriverDeps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; places: Places; traced: ReturnType<typeof createTraced>; figures: Figures }
+export type DriverDeps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; lease: Lease; places: Places; traced: ReturnType<typeof createTraced>; figures: Figures }
 
 /** How long a body that acts on the world may go on after the hand-over was asked for, in milliseconds. */
 const handoverMs = 3000
 /** A model that deliberates may be silent for so many times as long. */
 const reasoningPatience = 3
 
-export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, places, traced, figures }: DriverDeps) {
+export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, lease, places, traced, figures }: DriverDeps) {
   const active = new Map<string, Active>()
   let closing = false, idle: (() => void) | undefined
 
-  /** Lets go of a run that waits for its user; false when the answer has come meanwhile. */
-  const park = async (run: Run, { number, data }: Asked): Promise<boolean> => {
-    const due = Date.parse(String(data['expires_at']))
-    return Boolean(await store.tenant(run).update(Runs, run.id, { set: { status: 'waiting', due }, unset: ['owner'] }, { if: { phase: 'placed', epoch: run.epoch, replies: number, cancelAsked: { exists: false } } }))
+  /** Lets go of a run that waits for its user; false when an answer has come meanwhile, beyond those that the journal has. */
+  const park = async (run: Run, open: readonly Asked[], answered: number): Promise<boolean> => {
+    const due = Math.min(...open.map(({ data }) => Date.parse(String(data['expires_at']))))
+    const unheard = { phase: 'placed', epoch: run.epoch, replies: answered, cancelAsked: { exists: false } } as const
+    return Boolean(await store.tenant(run).update(Runs, run.id, { set: { status: 'waiting', due }, unset: ['owner'] }, { if: unheard }))
   }
 
   /** Another process may go on at once. */
@@ -47,7 +49,7 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
       if (!left) return void (stopper.stopped() === 'handover' && (await release(run)))
       if ('ending' in left) return settle({ own, billing, clock, journal, figures, run: seen, wake: id => startNext(run, id), compactAfterMs: config.compact_after_ms }, left.ending)
       await journal.settled()
-      if (await park(run, left.waits)) return
+      if (await park(run, left.waits, answeredIn(journal.state))) return
       seen = await own.get(Runs, run.id)
       if (seen?.epoch !== run.epoch) return
     }
@@ -59,7 +61,7 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
     if (state.epoch > run.epoch) return
     // A lease that was lost to a full disk is nobody's, and its number the next driver's.
     if (store.epoch() !== before) throw fault('STORAGE_FULL')
-    const journal = createJournal(events, stream, state, figures.appends(run, state.head === 0))
+    const journal = createJournal(events, stream, state, { bytesMax: eventlog.limits.appendBytesMax, appended: figures.appends(run, state.head === 0) })
     if (!state.terminal) journal.write(took(run.epoch, owner))
     await goOn(entry, journal)
   }
@@ -67,11 +69,13 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
   const run = (run: Run, fresh: boolean, before = store.epoch()) => {
     const entry: Active = { run, stopper: createStopper(clock), spans: traced(run), since: clock.monotonic(), before }
     active.set(run.id, entry)
+    lease.taken(run.id)
     entry.spans.driving(() => drive(entry, fresh)).catch((error: unknown) => {
       // Another driver has it, or nothing can be written now: the sweep goes on when it can.
       if (!hasCode(error, 'STREAM_MOVED')) log('warn', 'run.left', { run: run.id, organisation: run.orgId, error })
     }).finally(() => {
       active.delete(run.id)
+      lease.dropped(run.id)
       places.leave(run.id, clock.monotonic() - entry.since)
       if (closing) return void (active.size === 0 && idle?.())
       callNext()
@@ -87,11 +91,11 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
     callNext()
   }
 
-  /** Takes a place and the lease, and drives. False when it must wait, or is somebody else's by now. */
+  /** Takes a place and the lease, where it is free, and drives. False when it must wait, or is somebody else's. */
   const claim = async (seen: Run): Promise<boolean> => {
-    if (closing || active.has(seen.id) || !places.enter(seen)) return false
+    if (closing || active.has(seen.id) || !lease.isFree(seen) || !places.enter(seen)) return false
     const before = store.epoch()
-    const taken = await store.tenant(seen).update(Runs, seen.id, { set: { owner, status: 'running', due: 0 }, inc: { epoch: 1, beat: 1 } }, { if: { phase: 'placed', epoch: seen.epoch } }).catch((error: unknown) => {
+    const taken = await store.tenant(seen).update(Runs, seen.id, { set: { owner, status: 'running', due: 0 }, inc: { epoch: 1, beat: 1 } }, { if: { phase: 'placed', epoch: seen.epoch, beat: seen.beat } }).catch((error: unknown) => {
       leave(seen.id)
       throw error
     })
@@ -108,8 +112,7 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
   const startNext = async (scope: { readonly orgId: string }, nextId: string): Promise<void> => {
     if (active.has(nextId)) return
     const next = await store.tenant(scope).get(Runs, nextId)
-    // Another process that has it drives it, or is dead, which is the sweep's to find out.
-    if (next?.phase === 'placed' && (next.owner === undefined || next.owner === owner)) await claim(next)
+    if (next?.phase === 'placed') await claim(next)
   }
 
   return {

@@ -30,8 +30,8 @@ async function runOf(own: Store, sessionId: string, messageId: string): Promise<
 export function createHistory({ store, eventlog, clock, sessions, ended }: Deps) {
   /** A closed run in another conversation: its words, without its work and its bill. */
   const copy = async (run: Run, sessionId: string, opens: boolean, withAnswer: boolean): Promise<string> => {
-    const { idempotencyKey: _, owner: __, due: ___, reply: ____, cancelAsked: _____, ...kept } = run, answer = withAnswer && !run.answerCut ? (run.answer ?? '') : undefined
-    const id = clock.id(), twin: Run = { ...kept, id, sessionId, opensSession: opens, messageId: clock.id(), answerId: clock.id(), credits: 0, ...(answer === undefined ? { answerCut: true } : {}) }
+    const { idempotencyKey: _, owner: __, due: ___, reply: ____, replied: _________, cancelAsked: _____, keptBytes: ______, keptSince: _______, compacted: ________, ...kept } = run, answer = withAnswer && !run.answerCut ? (run.answer ?? '') : undefined
+    const id = clock.id(), twin: Run = { ...kept, id, sessionId, opensSession: opens, messageId: clock.id(), answerId: clock.id(), credits: 0, tidy: clock.now(), ...(answer === undefined ? { answerCut: true } : {}) }
     await eventlog.tenant(run).append(streamOf(id), [
       copied(run.id), ...(answer ? [event('token', { text: answer, step: 0, attempt: 1 })] : []),
       event('usage', { input_tokens: 0, output_tokens: 0, total_tokens: 0, credits: 0, model: run.model, model_calls: 0 }), event('done', { status: run.status === 'cancelled' ? 'cancelled' : 'done', session_id: sessionId }),

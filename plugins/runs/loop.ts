@@ -3,6 +3,7 @@ import { fault, hasCode, isFault } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
+import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ModelProvider } from '#ports/models.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { advance, type Action } from './advance.ts'
@@ -15,6 +16,7 @@ import type { KeepText } from './files.ts'
 import type { Journal } from './journal.ts'
 import { reportFailure } from './planning.ts'
 import { estimateTokens, tokensOf } from './price.ts'
+import { repliesOf } from './replies.ts'
 import { event, type Ending, type Terminal } from './records.ts'
 import { currentStep, usageOf, type Asked } from './state.ts'
 import { callTools } from './steps/call.ts'
@@ -26,6 +28,7 @@ import type { Traced } from './traced.ts'
 
 export type LoopDeps = {
   readonly store: ScopedStorage
+  readonly eventlog: ScopedEventlog
   readonly billing: Ledger
   readonly models: ModelProvider
   readonly clock: Clock
@@ -40,9 +43,9 @@ export type LoopDeps = {
   readonly durable: () => Promise<void>
 }
 /** How a driver leaves a run: ended, waiting for its user, or with nothing to say because it must stop. */
-export type Left = { readonly ending: Ending } | { readonly waits: Asked } | undefined
+export type Left = { readonly ending: Ending } | { readonly waits: readonly Asked[] } | undefined
 
-export function createLoop({ store, billing, models, clock, log, config, toolbox, audit, readConversation, keepText, durable }: LoopDeps) {
+export function createLoop({ store, eventlog, billing, models, clock, log, config, toolbox, audit, readConversation, keepText, durable }: LoopDeps) {
   const bounds = { stepsMax: config.steps_max, roundsMax: config.rounds_max, planStepsMax: config.plan_steps_max, replansMax: config.replans_max }
 
   /** What was used up to here, accepted or not: what a run that ends early is charged for. */
@@ -61,7 +64,7 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
     const request = { model: run.model, messages, reasoning: run.request.reasoning, ...(attachments.length > 0 ? { attachments } : {}), ...(offered.length > 0 ? { tools: offered } : {}) }
     stopper.hear()
     try {
-      await think(journal, { models, clock, log: (level, event, fields) => log(level, event, { ...fields, run: run.id, organisation: run.orgId }), spans, request, stopper, triesMax: config.tries_max, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(allowedFor(run)) } }, step)
+      await think(journal, { models, clock, log: (level, event, fields) => log(level, event, { ...fields, run: run.id, organisation: run.orgId }), spans, request, stopper, triesMax: config.tries_max, bounds: { bytesMax: config.arguments_bytes_max, depthMax: config.arguments_depth_max }, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(allowedFor(run)) } }, step)
     } finally {
       stopper.rest()
     }
@@ -73,17 +76,18 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
     stopper.stop('lost')
     throw stopper.stopped()
   }
-  /** Takes the user's answer over from the run's document into the journal. */
-  const hearReply = (journal: Journal, { reply, replies }: Run): void => {
-    const open = currentStep(journal.state)?.calls.find(({ asked, answered }) => asked && !answered)
-    if (!open?.asked || !reply || reply.number !== open.asked.number || replies <= open.asked.number) return
-    journal.write(event('choice_answer', { question_id: open.asked.id, step: journal.state.steps.length - 1, call_id: open.call.id, status: reply.status, answer: reply.answer }))
+  /** Takes the user's answers over from the run's document into the journal. */
+  const hearReplies = (journal: Journal, run: Run): void => {
+    for (const { number, status, answer } of repliesOf(run)) {
+      const open = currentStep(journal.state)?.calls.find(({ asked, answered }) => asked?.number === number && !answered)
+      if (open?.asked) journal.write(event('choice_answer', { question_id: open.asked.id, step: journal.state.steps.length - 1, call_id: open.call.id, status, answer }))
+    }
   }
 
-  const goOn = async (run: Run, journal: Journal, stopper: Stopper, spans: Traced): Promise<Terminal | { readonly waits: Asked }> => {
+  const goOn = async (run: Run, journal: Journal, stopper: Stopper, spans: Traced): Promise<Terminal | { readonly waits: readonly Asked[] }> => {
     const { state } = journal
     let conversation: Conversation | undefined
-    hearReply(journal, run)
+    hearReplies(journal, run)
     for (;;) {
       if (run.cancelAsked) stopper.stop('cancelled')
       if (stopper.stopped() !== undefined) throw stopper.stopped()
@@ -97,10 +101,11 @@ export function createLoop({ store, billing, models, clock, log, config, toolbox
           break
         case 'call': {
           const waits = await callTools(journal, action.step, {
-            run, toolbox, allowed: allowedFor(run), clock, log, stopper, spans, audit, questionMs: config.question_ms, resultCharsMax: config.result_chars_max,
+            run, toolbox, allowed: allowedFor(run), clock, log, stopper, spans, audit, questionMs: config.question_ms, questionBytesMax: config.arguments_bytes_max,
+            resultCharsMax: config.result_chars_max, resultBytesMax: eventlog.limits.appendBytesMax / 2,
             secure: secure(run, journal, stopper), keep: (key, name, content) => keepText(run, key, name, content),
           })
-          if (waits) return { waits }
+          if (waits.length > 0) return { waits }
           break
         }
         case 'end': return action.terminal

@@ -25,10 +25,12 @@ import { createKeepText, createReadUploads, sessionOwner } from './files.ts'
 import { createHistory } from './history.ts'
 import { createConversation } from './conversation.ts'
 import { createEnded } from './ended.ts'
+import { createLease } from './lease.ts'
 import { createLoop } from './loop.ts'
 import { createPlaces } from './places.ts'
 import { recordsFormat } from './records.ts'
 import { createRemoteDriver, driveJob } from './remote.ts'
+import { createReplies } from './replies.ts'
 import { createRetention, retentionReason } from './retention.ts'
 import { createRuns } from './runs.ts'
 import { createSessions } from './sessions.ts'
@@ -52,7 +54,7 @@ export default definePlugin({
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
     places: (deps: { config: RunsConfig; store: ScopedStorage; clock: Clock; log: Log; host: Introspection }) => (deps.host.role === 'api' ? createBacklog(deps) : createPlaces(deps.config)),
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
-    ended: createEnded, readUploads: createReadUploads, readConversation: createConversation, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, figures: createFigures,
+    ended: createEnded, readUploads: createReadUploads, readConversation: createConversation, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, lease: createLease, figures: createFigures, replies: createReplies,
     admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, crowding: createCrowding, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
   },
   routes: {

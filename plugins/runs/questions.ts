@@ -27,12 +27,31 @@ function checkQuiz({ items }: Extract<Question, { kind: 'quiz' }>, answer: Json)
   for (const { id, options } of items) if (!idsOf(options).includes(String(answer[id]))) throw wrong(`${id} must be one of ${idsOf(options).join(', ')}`)
 }
 
-/** INVALID_FIELD (`answer`) says what would fit. */
-export function checkAnswer({ kind, data }: Asked, answer: Json): void {
+/** A label counts like the id of its option, where it is no id itself and no two options have it. */
+function idFor(options: readonly Choice[], given: Json): Json {
+  if (typeof given !== 'string' || idsOf(options).includes(given)) return given
+  const [named, another] = options.filter(({ label }) => label === given)
+  return named && !another ? named.id : given
+}
+
+/** The answer as it is kept, by ids. INVALID_FIELD (`answer`) says what would fit. */
+export function answerFor({ kind, data }: Asked, answer: Json): Json {
   if (kind === 'approval') {
     if (typeof answer !== 'boolean') throw wrong('true or false')
-  } else if (kind === 'quiz') checkQuiz(data as unknown as Extract<Question, { kind: 'quiz' }>, answer)
-  else checkChoice(data as unknown as Extract<Question, { kind: 'user_choice' }>, answer)
+    return answer
+  }
+  if (kind === 'quiz') {
+    const quiz = data as unknown as Extract<Question, { kind: 'quiz' }>
+    const optionsOf = (id: string) => quiz.items.find(item => item.id === id)?.options ?? []
+    const isByItem = typeof answer === 'object' && answer !== null && !Array.isArray(answer)
+    const meant = isByItem ? Object.fromEntries(Object.entries(answer).map(([id, one]) => [id, idFor(optionsOf(id), one)])) : answer
+    checkQuiz(quiz, meant)
+    return meant
+  }
+  const choice = data as unknown as Extract<Question, { kind: 'user_choice' }>
+  const meant = Array.isArray(answer) ? answer.map(one => idFor(choice.options, one)) : idFor(choice.options, answer)
+  checkChoice(choice, meant)
+  return meant
 }
 
 /** The call's result, once its question is answered; undefined where the answer only allows the body to run. */

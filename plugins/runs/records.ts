@@ -26,7 +26,8 @@ export const stepBegins = (data: { step: number; purpose: Purpose }) => hidden('
 /** A further try of a model call: how many characters of its text stay, and what the try before it used (estimated where the provider did not say). */
 export const attemptBegins = (data: { step: number; attempt: number; plan: Plan; keep: number; lost: Usage }) => hidden('attempt@1', data)
 export const toolOpen = (data: { step: number; attempt: number; id: string; name: string }) => hidden('open@1', data)
-export const toolWhole = (data: { step: number; attempt: number; call: ToolCall }) => hidden('call@1', data)
+/** `refused`: its arguments were out of bounds and are not here; the model is told why. */
+export const toolWhole = (data: { step: number; attempt: number; call: ToolCall; refused?: string }) => hidden('call@1', data)
 export const checkpointed = (data: { step: number; attempt: number } & Checkpoint) => hidden('checkpoint@1', data)
 export type Thought = { step: number; attempt: number; finish: string; input_tokens: number; output_tokens: number }
 /** The model call is accepted as it stands. */

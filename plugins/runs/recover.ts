@@ -18,7 +18,7 @@ export function recoveryOf(step: Step, { supports, onInterrupt, isValid }: Terms
   if (!came && text === '') return attempt === 1 ? { plan: 'begin', keep: 0 } : restart
   if (supports.resume && checkpoint) return { plan: 'resume', keep: checkpoint.keep }
   if (onInterrupt === 'restart') return restart
-  if (calls.length > 0 && open === undefined && calls.every(({ call }) => isValid(call))) return { plan: 'accept', keep: text.length }
+  if (calls.length > 0 && open === undefined && calls.every(({ call, refused }) => refused === undefined && isValid(call))) return { plan: 'accept', keep: text.length }
   // Of a plan half a list is worth nothing; of deliberation nothing can be continued, and an empty beginning says nothing.
   if (purpose !== 'answer' || reasoning || text === '') return restart
   // From here on what is kept is text: a call that was not whole, and whole ones beside it, are asked for again.

@@ -43,11 +43,12 @@ export function createRetention({ store, eventlog, clock, config, log, crowding,
       figures.compacted(counts.bytes, counts.keptBytes)
       note(counts.events - counts.kept, counts.bytes - counts.keptBytes)
       kept = { keptBytes: counts.keptBytes, keptSince: run.endedAt ?? now }
+      // Before the run says so: a crash in between leaves the count too high, which is counted anew before anything goes, and never too low.
+      await crowding.count(run, counts.keptBytes)
     }
     const next = Math.min(...[stages.trim, run.idempotencyKey === undefined ? Infinity : stages.free].filter(at => at > now))
     const frees = stages.free <= now ? ['idempotencyKey'] : [], rests = Number.isFinite(next) ? [] : ['tidy']
-    const cared = await own.update(Runs, run.id, { set: { compacted: true, ...kept, ...(Number.isFinite(next) ? { tidy: next } : {}) }, unset: [...frees, ...rests] })
-    if (cared) await crowding.count(run, kept.keptBytes ?? 0)
+    await own.update(Runs, run.id, { set: { compacted: true, ...kept, ...(Number.isFinite(next) ? { tidy: next } : {}) }, unset: [...frees, ...rests] })
   }
 
   const careForAll = async (): Promise<void> => {

@@ -4,18 +4,18 @@ import { fault, type Caller, type Json, type Peering, type WireEvent, type WireE
 import type { Clock } from '#ports/clock.ts'
 import type { Eventlog, LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
-import { Runs, streamOf, type Reply, type Run, type Status } from './collections.ts'
+import { Runs, streamOf, type Run, type Status } from './collections.ts'
 import type { Driver } from './drive.ts'
 import { shown } from './compact.ts'
 import { isTerminal } from './ended.ts'
 import type { Figures } from './figures.ts'
-import { readState } from './journal.ts'
-import { checkAnswer } from './questions.ts'
 import { cancelledTopic } from './remote.ts'
+import type { Replies } from './replies.ts'
 import type { Admit } from './steps/admit.ts'
 import { rest, unpause, withdraw } from './steps/turns.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering; figures: Figures }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering; figures: Figures; replies: Replies }
+type Respond = { readonly question_id?: string | undefined; readonly answer: unknown }
 
 /** What clients may see, ending with the terminal event. `first` was shown already. */
 async function* visible(first: readonly WireEvent[], after: number, batches: AsyncIterable<readonly LoggedEvent[]>, follow: () => ReturnType<Figures['follow']>): AsyncGenerator<readonly WireEvent[]> {
@@ -46,7 +46,7 @@ async function missed(log: Eventlog, stream: string, after: number): Promise<num
   return after < first - 1 ? first : undefined
 }
 
-export function createRuns({ store, eventlog, clock, admission, driver, peers, figures }: Deps) {
+export function createRuns({ store, eventlog, clock, admission, driver, peers, figures, replies }: Deps) {
   const find = async (caller: Caller, runId: string): Promise<Run> => {
     const run = await store.tenant(caller).get(Runs, runId)
     if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
@@ -110,20 +110,10 @@ export function createRuns({ store, eventlog, clock, admission, driver, peers, f
       return { run_id: run.id, status: asked.status, cancelling: true }
     },
 
-    /** Gives the answer to the run's open question, once. It goes on at once where it waited, or later where nobody is free. */
-    async respond(caller: Caller, runId: string, { question_id: questionId, answer }: { question_id: string; answer: unknown }): Promise<{ run_id: string; question_id: string; status: Status }> {
-      const run = await find(caller, runId), own = store.tenant(caller)
-      const closed = (why: string) => fault('QUESTION_CLOSED', { why })
-      if (run.phase === 'closed') throw closed('the run has ended')
-      const { steps } = await readState(eventlog.tenant(caller), streamOf(run.id))
-      const asked = steps.flatMap(({ calls }) => calls).find(({ asked: question }) => question?.id === questionId)
-      if (!asked?.asked) throw fault('NOT_FOUND', { what: 'question of this run' })
-      if (asked.answered || run.replies > asked.asked.number) throw closed(asked.answered?.status === 'expired' ? 'its time is over' : 'it was answered')
-      checkAnswer(asked.asked, answer as Json)
-      const reply: Reply = { number: asked.asked.number, status: 'answered', answer: answer as Json }
-      const taken = await own.update(Runs, run.id, { set: { reply, due: 0 }, inc: { replies: 1 } }, { if: { phase: 'placed', replies: asked.asked.number, cancelAsked: { exists: false } } })
-      if (!taken) throw closed('it was answered, its time is over, or the run is being cancelled')
-      await driver.claim(taken)
+    /** Gives the answer to an open question of the run, once; without its id, to the only one. Where the run waited it goes on at once, or later where nobody is free; a driver that is at work hears of it when it has done what it does. */
+    async respond(caller: Caller, runId: string, { question_id: asked, answer }: Respond): Promise<{ run_id: string; question_id: string; status: Status }> {
+      const { run, questionId } = await replies.answer(await find(caller, runId), asked, answer as Json)
+      await driver.claim(run)
       return { run_id: run.id, question_id: questionId, status: 'running' }
     },
 

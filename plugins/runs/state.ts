@@ -9,7 +9,7 @@ export type Outcome = { readonly status: ToolStatus; readonly content: string }
 /** What was asked of the user: the event as clients saw it. */
 export type Asked = { readonly id: string; readonly kind: 'user_choice' | 'quiz' | 'approval'; readonly number: number; readonly data: Readonly<Record<string, Json>> }
 export type Answered = { readonly status: 'answered' | 'expired'; readonly answer: Json }
-export type CallState = { readonly call: ToolCall; /** The body may have begun. */ begun: boolean; asked: Asked | undefined; answered: Answered | undefined; outcome: Outcome | undefined }
+export type CallState = { readonly call: ToolCall; /** Why its arguments were not taken. */ readonly refused?: string; /** The body may have begun. */ begun: boolean; asked: Asked | undefined; answered: Answered | undefined; outcome: Outcome | undefined }
 
 export type Step = {
   readonly index: number
@@ -64,6 +64,11 @@ export const emptyStep = (index: number, purpose: Purpose): Step => ({ index, pu
 export const currentStep = (state: State): Step | undefined => state.steps.at(-1)
 /** What the user reads: the accepted text of every model call that was for the answer. */
 export const answerOf = ({ steps }: State): string => steps.filter(({ purpose }) => purpose === 'answer').map(({ text }) => text).join('')
+/** Every call that has asked its user, the first that asked first. */
+export const askedIn = ({ steps }: State): (CallState & { readonly asked: Asked })[] =>
+  steps.flatMap(({ calls }) => calls).filter((one): one is CallState & { asked: Asked } => one.asked !== undefined).sort((a, b) => a.asked.number - b.asked.number)
+/** Questions that were answered, or whose time was over. */
+export const answeredIn = (state: State): number => askedIn(state).filter(({ answered }) => answered !== undefined).length
 export const usageOf = ({ steps }: State): Usage => steps.reduce((sum, { accepted }) => ({ inputTokens: sum.inputTokens + (accepted?.inputTokens ?? 0), outputTokens: sum.outputTokens + (accepted?.outputTokens ?? 0) }), { inputTokens: 0, outputTokens: 0 })
 export const heldBeyond = ({ parts }: State): number => parts.reduce((sum, { amount, held }) => sum + (held ? amount : 0), 0)
 
@@ -106,7 +111,7 @@ const folds: Readonly<Record<string, (state: State, fields: Fields) => void>> = 
   'open@1': (state, fields) => { stepOf(state, fields).open = fields['id'] },
   'call@1': (state, fields) => {
     const step = stepOf(state, fields)
-    if (!step.calls.some(({ call }) => call.id === (fields['call'] as unknown as ToolCall).id)) step.calls.push({ call: fields['call']!, begun: false, asked: undefined, answered: undefined, outcome: undefined })
+    if (!step.calls.some(({ call }) => call.id === (fields['call'] as unknown as ToolCall).id)) step.calls.push({ call: fields['call']!, ...(fields['refused'] === undefined ? {} : { refused: fields['refused'] }), begun: false, asked: undefined, answered: undefined, outcome: undefined })
     step.open = undefined
   },
   'checkpoint@1': (state, fields) => {

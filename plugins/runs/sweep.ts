@@ -1,11 +1,11 @@
 // Finds every run that is not closed and that nobody drives. The wake-ups are hints; this is the promise.
-import type { Introspection } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage, Where } from '#ports/storage.ts'
-import { Runs, Sessions, type Reply, type Run } from './collections.ts'
-import type { RunsConfig } from './config.ts'
+import { Runs, Sessions, type Run } from './collections.ts'
 import type { Driver } from './drive.ts'
+import type { Lease } from './lease.ts'
+import type { Replies } from './replies.ts'
 import type { Admit } from './steps/admit.ts'
 import { rest, withdraw } from './steps/turns.ts'
 
@@ -13,22 +13,11 @@ export const sweepReason = 'sweep: runs that nobody drives, of every organisatio
 /** An admission takes milliseconds; one that is this old lost its process. */
 const admissionMsMax = 10_000
 
-type Deps = { store: ScopedStorage; clock: Clock; log: Log; driver: Driver; admission: Admit; host: Introspection; config: RunsConfig }
+type Deps = { store: ScopedStorage; clock: Clock; log: Log; driver: Driver; admission: Admit; replies: Replies; lease: Lease }
 
-export function createSweep({ store, clock, log, driver, admission, host, config }: Deps) {
+export function createSweep({ store, clock, log, driver, admission, replies, lease }: Deps) {
   const startedAt = clock.now()
-  // A lease is dead when its beat stood still for `lease_ms` on this process's own clock: no two clocks are compared.
-  const beats = new Map<string, { epoch: number; beat: number; since: number }>()
-
-  const stoodStill = (run: Run, ms: number): boolean => {
-    const seen = beats.get(run.id), now = clock.monotonic()
-    if (seen?.epoch === run.epoch && seen.beat === run.beat) return now - seen.since > ms
-    beats.set(run.id, { epoch: run.epoch, beat: run.beat, since: now })
-    return false
-  }
-  /** Nobody drives it, or somebody who is dead: at once where no other process can be, else when its beat stood still. */
-  const isLeft = (run: Run): boolean => run.owner === undefined || (store.exclusive && !run.owner.startsWith(host.processId)) || stoodStill(run, config.lease_ms)
-  const admissionIsLeft = (run: Run): boolean => (store.exclusive && run.createdAt < startedAt) || stoodStill(run, admissionMsMax)
+  const admissionIsLeft = (run: Run): boolean => (store.exclusive && run.createdAt < startedAt) || lease.stoodStill(run, admissionMsMax)
   const care = async (run: Run): Promise<void> => {
     if (driver.isActive(run.id)) return
     const own = store.tenant(run)
@@ -44,12 +33,12 @@ export function createSweep({ store, clock, log, driver, admission, host, config
       if (next !== undefined) await driver.startNext(run, next)
       return
     }
-    if (isLeft(run)) await driver.claim(run)
+    await driver.claim(run)
   }
-  /** The question's time is over: the same claim on it as an answer's. */
+  /** A question's time is over. */
   const expire = async (run: Run): Promise<void> => {
-    const reply: Reply = { number: run.replies, status: 'expired', answer: null }
-    const expired = await store.tenant(run).update(Runs, run.id, { set: { reply, due: 0 }, inc: { replies: 1 } }, { if: { phase: 'placed', status: 'waiting', replies: run.replies } })
+    if (run.phase !== 'placed' || run.status !== 'waiting') return
+    const expired = await replies.expire(run)
     if (expired) await driver.claim(expired)
   }
   /** Every run that is due by the condition, in pages. */
@@ -71,6 +60,6 @@ export function createSweep({ store, clock, log, driver, admission, host, config
     }
     await each(dueBy(0), care)
     await each(dueBy({ gt: 0, lte: clock.now() }), expire)
-    for (const id of beats.keys()) if (!open.has(id)) beats.delete(id)
+    lease.keepOnly(open)
   }
 }

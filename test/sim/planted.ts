@@ -17,9 +17,9 @@ export const faults: readonly Planted[] = [
   planted('the next in the queue is handed the session without being remembered', 'steps/turns.ts', "{ set: { due: 0 }, inc: { wakes: 1 } }, { if: { phase: 'placed' } }", "{ set: {} }, { if: { phase: 'placed' } }", 'queue of three in one session'),
   planted('a waiting run is taken off the list of the sweep on old knowledge', 'steps/turns.ts', 'epoch: run.epoch, wakes: run.wakes, ', 'epoch: run.epoch, ', 'queue of three in one session'),
   planted('a run joins a queue that has changed', 'steps/place.ts', 'rev: session.rev, deleting', 'deleting', 'queue of three in one session', 'queue paused by a failure'),
-  planted('a run waits for an answer that has come', 'drive.ts', 'replies: number, cancelAsked', 'cancelAsked', 'question to the user'),
-  planted('a question takes two answers', 'runs.ts', 'replies: asked.asked.number, cancelAsked', 'cancelAsked', 'question to the user'),
-  planted('a cancelled run goes to sleep', 'drive.ts', ', cancelAsked: { exists: false } } }))', ' } }))', 'cancel of a waiting run'),
+  planted('a run waits for an answer that has come', 'drive.ts', 'replies: answered, cancelAsked', 'cancelAsked', 'question to the user'),
+  planted('a question takes two answers', 'replies.ts', 'replies: run.replies, cancelAsked', 'cancelAsked', 'question to the user'),
+  planted('a cancelled run goes to sleep', 'drive.ts', ', cancelAsked: { exists: false } } as const', ' } as const', 'cancel of a waiting run'),
   planted('a run is answered without the one before it', 'conversation.ts', "status: { in: ['done', 'running'] }", "status: 'done'", 'queue of three in one session'),
   planted('credits that were set aside beyond the first hold stay there', 'steps/reserve.ts', "if (!isHeld) await billing.hold(run.orgId, { of, amount: 0 })", "if (!isHeld) continue; await billing.hold(run.orgId, { of, amount: 0 })", 'cancel of a run that outgrew its hold'),
 ]

@@ -6,6 +6,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { NewEvent } from '#ports/eventlog.ts'
 import type { Question, Tool, ToolCallInfo } from '../api.ts'
 import type { Audit } from '../audit.ts'
+import { clip, jsonBytes } from '../bytes.ts'
 import type { Run } from '../collections.ts'
 import type { Journal } from '../journal.ts'
 import { outcomeOf } from '../questions.ts'
@@ -30,6 +31,9 @@ export type Calling = {
   readonly keep: (key: string, name: string, content: string) => Promise<{ id: string; filename: string }>
   readonly questionMs: number
   readonly resultCharsMax: number
+  /** As JSON. */
+  readonly resultBytesMax: number
+  readonly questionBytesMax: number
 }
 const timeoutDefaultMs = 30_000
 const errorCharsMax = 500
@@ -110,43 +114,62 @@ async function persist(tool: Tool, args: Json, info: Info, callId: string, calli
   return tried
 }
 
-/** Brings every call of the step to its outcome, as far as that goes without the user. Answers the question that is open, if one is. */
-export async function callTools(journal: Journal, step: Step, calling: Calling): Promise<Asked | undefined> {
+/** What of a result the model reads, where that is not all of it. */
+function excerptOf(whole: string, { resultCharsMax, resultBytesMax }: Calling): string | undefined {
+  const excerpt = clip(whole.slice(0, resultCharsMax), resultBytesMax)
+  return excerpt.length < whole.length ? excerpt : undefined
+}
+
+/** Brings every call of the step to its outcome, as far as that goes without the user. Answers the questions that are open then, the first that was asked first. */
+export async function callTools(journal: Journal, step: Step, calling: Calling): Promise<readonly Asked[]> {
   const { run, toolbox, allowed, clock, audit } = calling
   const info = ({ call }: CallState): Info => ({ orgId: run.orgId, userId: run.userId, runId: run.id, sessionId: run.sessionId, key: keyOf(run.id, step.index, call.id), timeZone: run.request.client_tz })
   const place = ({ call }: CallState) => ({ step: step.index, call_id: call.id, name: call.name })
+  const begins = (one: CallState, args: Json) => event('tool_call', { ...place(one), arguments: args })
 
   const finish = async (one: CallState, outcome: Outcome): Promise<void> => {
-    const whole = outcome.content, long = whole.length > calling.resultCharsMax, records: NewEvent[] = []
-    const kept = long ? await calling.keep(`result:${info(one).key}`, one.call.name, whole) : undefined
+    const whole = outcome.content, excerpt = excerptOf(whole, calling), records: NewEvent[] = []
+    const kept = excerpt === undefined ? undefined : await calling.keep(`result:${info(one).key}`, one.call.name, whole)
     if (kept) records.push(event('artifact', { artifact_id: kept.id, filename: kept.filename, step: step.index, call_id: one.call.id }))
-    const content = long ? `${whole.slice(0, calling.resultCharsMax)}\n[${whole.length - calling.resultCharsMax} more characters in the artifact ${kept!.id}]` : whole
-    journal.write(...records, event('tool_result', { ...place(one), status: outcome.status, content, truncated: long, artifact_id: kept?.id ?? null }))
+    const content = kept ? `${excerpt}\n[${whole.length - excerpt!.length} more characters in the artifact ${kept.id}]` : whole
+    journal.write(...records, event('tool_result', { ...place(one), status: outcome.status, content, truncated: kept !== undefined, artifact_id: kept?.id ?? null }))
     await audit.ended(run, info(one).key, outcome.status)
+  }
+  /** Of a call that was made and whose body never ran. Both records stand together: a driver that takes over must not think that it has begun. */
+  const refuse = async (one: CallState, { status, content }: Outcome): Promise<void> => {
+    const tool = toolbox.find(one.call.name, allowed)
+    await audit.refused(run, { ...info(one), tool: one.call.name, effect: tool ? effectOf(tool) : 'none', step: step.index }, status)
+    journal.write(begins(one, one.call.arguments), event('tool_result', { ...place(one), status, content, truncated: false, artifact_id: null }))
   }
   const ask = (one: CallState, kind: Asked['kind'], data: Record<string, Json>) => {
     journal.write(event(kind, { ...data, ...place(one), question_id: clock.id(), expires_at: new Date(clock.now() + calling.questionMs).toISOString() }))
   }
   const settle = async (one: CallState, result: Result): Promise<void> => {
     if (!('ask' in result)) return finish(one, result)
-    const { kind, ...question } = result.ask
+    const { kind, ...question } = result.ask, bytes = jsonBytes(question)
+    if (bytes > calling.questionBytesMax) return finish(one, { status: 'failed', content: `The tool asked a question of ${bytes} bytes, more than ${calling.questionBytesMax}.` })
     ask(one, kind, question as unknown as Record<string, Json>)
+  }
+  /** Why the call cannot be made; undefined where it can. */
+  const refusal = ({ call, refused }: CallState, tool: Tool | undefined): Outcome | undefined => {
+    const why = refused ?? (tool ? toolbox.misfit(tool, call.arguments) : `There is no tool ${JSON.stringify(call.name.slice(0, 80))}.`)
+    return why === undefined ? undefined : { status: 'failed', content: why }
   }
 
   const work = async (one: CallState): Promise<void> => {
     const tool = toolbox.find(one.call.name, allowed)
-    if (one.asked && one.answered) {
-      const outcome = outcomeOf(one.asked, one.answered)
-      if (outcome) return finish(one, outcome)
-    }
-    if (!tool) return finish(one, one.begun ? unknownOutcome : { status: 'failed', content: `There is no tool ${JSON.stringify(one.call.name.slice(0, 80))}.` })
-    const misfit = toolbox.misfit(tool, one.call.arguments)
-    if (misfit !== undefined) return finish(one, one.begun ? unknownOutcome : { status: 'failed', content: misfit })
-    const args = toolbox.argumentsOf(tool, one.call.arguments)
+    const answered = one.asked && one.answered ? outcomeOf(one.asked, one.answered) : undefined
+    if (answered) return one.begun ? finish(one, answered) : refuse(one, answered)
+    const refused = refusal(one, tool)
+    if (refused) return one.begun ? finish(one, unknownOutcome) : refuse(one, refused)
+    const args = toolbox.argumentsOf(tool!, one.call.arguments)
+    return act(one, tool!, args)
+  }
+  const act = async (one: CallState, tool: Tool, args: Json): Promise<void> => {
     if (tool.approval && !one.answered) return ask(one, 'approval', { action: tool.name, arguments: args })
     // Under another driver.
     if (one.begun) return settle(one, await persist(tool, args, info(one), one.call.id, calling, again))
-    journal.write(event('tool_call', { ...place(one), arguments: args }))
+    journal.write(begins(one, args))
     await audit.began(run, { ...info(one), tool: tool.name, effect: effectOf(tool), step: step.index })
     // What acts on the world waits for its intent to be on disk, and asks once more whether it may.
     if (effectOf(tool) !== 'none') await calling.secure()
@@ -157,14 +180,14 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
     const tool = toolbox.find(call.name, allowed)
     return tool !== undefined && (tool.parallel ?? tool.effect === 'none')
   }
+  const isWaiting = ({ asked, answered }: CallState) => asked !== undefined && answered === undefined
   for (;;) {
     const open = step.calls.filter(({ outcome }) => outcome === undefined)
-    const asked = open.find(({ asked: question, answered }) => question && !answered)
-    if (asked) return asked.asked
-    const [first] = open
-    if (!first) return undefined
-    const until = open.findIndex(one => !isParallel(one)), together = until === 0 ? [first] : open.slice(0, until < 0 ? open.length : until)
-    await Promise.all(together.map(work))
+    // What may run beside others does, up to the first that may not: that one waits for all before it, whatever they wait for.
+    const until = open.findIndex(one => !isParallel(one)), together = until === 0 ? open.slice(0, 1) : open.slice(0, until < 0 ? open.length : until)
+    const ready = together.filter(one => !isWaiting(one))
+    if (ready.length === 0) return together.map(({ asked }) => asked!)
+    await Promise.all(ready.map(work))
     if (calling.stopper.stopped() !== undefined) throw calling.stopper.stopped()
   }
 }

@@ -47,6 +47,6 @@ export async function settle({ own, billing, clock, journal, run, wake, compactA
   const next = await leave(own, run, { pause: terminal.type === 'error', now: clock.now() })
   if (next) await wake(next)
   const outcome = outcomeOf(state, decided, first + rest, clock.now())
-  const closed = await own.update(Runs, run.id, { set: { ...outcome, tidy: outcome.endedAt + compactAfterMs }, unset: ['owner', 'due', 'reply'] }, { if: { phase: 'placed', epoch: run.epoch } })
+  const closed = await own.update(Runs, run.id, { set: { ...outcome, tidy: outcome.endedAt + compactAfterMs }, unset: ['owner', 'due', 'reply', 'replied'] }, { if: { phase: 'placed', epoch: run.epoch } })
   if (closed) figures.ended(outcome.status)
 }

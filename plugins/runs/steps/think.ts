@@ -3,10 +3,12 @@ import { fault, hasCode, isFault } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ModelDelta, ModelProvider, ModelRequest, ToolCall, Usage } from '#ports/models.ts'
+import { piecesOf } from '../bytes.ts'
 import { continueInstruction, createSeam, recoveryOf, type Recovery } from '../recover.ts'
 import type { Journal } from '../journal.ts'
 import { attemptBegins, checkpointed, event, thought, toolOpen, toolWhole } from '../records.ts'
 import { estimateTokens, tokensOf } from '../price.ts'
+import { received, type ArgumentBounds } from '../tool-arguments.ts'
 import { currentStep, emptyStep, type Step } from '../state.ts'
 import type { Stopper } from '../stopper.ts'
 import type { CallSpan, Traced } from '../traced.ts'
@@ -19,11 +21,14 @@ export type Thinking = {
   readonly terms: Parameters<typeof recoveryOf>[1]
   readonly stopper: Stopper
   readonly spans: Traced
+  readonly bounds: ArgumentBounds
   /** Broken-off tries without progress after which the call is given up. */
   readonly triesMax: number
 }
 /** The first pause before another try; doubles each time. */
 const backoffMs = 250, backoffMsMax = 20_000
+/** Of one fragment of text, as JSON: what a provider sends at once may be more than one append may hold. */
+const pieceBytesMax = 65_536
 
 const mayRetry = (error: unknown) => !isFault(error) || ['MODEL_FAILED', 'UNAVAILABLE'].includes(error.code)
 
@@ -38,12 +43,12 @@ function requestFor({ request }: Thinking, step: Step, { plan }: Recovery): Omit
 type Try = { readonly step: number; readonly attempt: number; readonly shown: 'token' | 'reasoning'; readonly seam: ReturnType<typeof createSeam> | undefined; /** What stands of the tries before and was not counted by the provider again. */ readonly keptTokens: number }
 
 /** Writes the deltas of one try; answers what the provider said of its end. */
-async function listen(journal: Journal, { models, request, stopper }: Thinking, asked: Omit<ModelRequest, 'signal'>, { step, attempt, shown, seam, keptTokens }: Try, span: CallSpan): Promise<void> {
+async function listen(journal: Journal, { models, request, stopper, bounds }: Thinking, asked: Omit<ModelRequest, 'signal'>, { step, attempt, shown, seam, keptTokens }: Try, span: CallSpan): Promise<void> {
   let usage: Usage | undefined, finish: Extract<ModelDelta, { type: 'finish' }>['reason'] | undefined, characters = 0
   const calls: ToolCall[] = []
   const say = (text: string, last: boolean) => {
     const said = seam ? seam(text, last) : text
-    if (said !== '') journal.write(event(shown, { text: said, step, attempt }))
+    if (said !== '') for (const piece of piecesOf(said, pieceBytesMax)) journal.write(event(shown, { text: piece, step, attempt }))
   }
   const signal = stopper.signal()
   for await (const deltas of models.stream({ ...asked, signal })) {
@@ -51,9 +56,14 @@ async function listen(journal: Journal, { models, request, stopper }: Thinking, 
     for (const delta of deltas) {
       switch (delta.type) {
         case 'text': characters += delta.text.length; say(delta.text, false); break
-        case 'reasoning': if (shown === 'token') journal.write(event('reasoning', { text: delta.text, step, attempt })); break
-        case 'tool_open': journal.write(toolOpen({ step, attempt, id: delta.id, name: delta.name })); break
-        case 'tool_call': calls.push(delta.call); journal.write(toolWhole({ step, attempt, call: delta.call })); break
+        case 'reasoning': if (shown === 'token') for (const piece of piecesOf(delta.text, pieceBytesMax)) journal.write(event('reasoning', { text: piece, step, attempt })); break
+        case 'tool_open': journal.write(toolOpen({ step, attempt, id: delta.id.slice(0, 200), name: delta.name.slice(0, 200) })); break
+        case 'tool_call': {
+          const one = received(delta.call, bounds)
+          calls.push(one.call)
+          journal.write(toolWhole({ step, attempt, ...one }))
+          break
+        }
         case 'checkpoint': journal.write(checkpointed({ step, attempt, ...delta.checkpoint })); break
         case 'usage': usage = delta.usage; break
         case 'finish': finish = delta.reason; break
