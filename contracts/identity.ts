@@ -45,7 +45,7 @@ export const Verified = t.Object({
 })
 export type Verified = Static<typeof Verified>
 const VerifyRequest = t.Object({
-  email: Email, code: t.String({ pattern: '^ *[0-9]{6} *$', description: 'Six digits.' }),
+  email: Email, code: t.String({ pattern: '^ *[0-9]{6} *$', example: '123456', description: 'Six digits.' }),
   password: t.Optional(t.String({ ...NewPassword, description: 'The account gets this password in place of the one it was registered with.' })),
 }, closed)
 export type VerifyRequest = Static<typeof VerifyRequest>

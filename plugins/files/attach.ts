@@ -32,7 +32,7 @@ export const createUploadsApi = ({ store, blobs, clock, keeper, uploads }: Deps)
   async removeOfSession(scope, sessionId) {
     const own = store.tenant(scope), query = { where: { sessionId, userId: scope.userId }, limit: removedAtOnce }
     for (;;) {
-      const [{ items: files }, { items: made }] = await Promise.all([own.find(Uploads, query), own.find(Artifacts, query)])
+      const [{ items: files }, { items: made }] = await Promise.all([own.find(Uploads, query), own.find(Artifacts, { ...query, orderBy: ['createdAt', 'asc'] })])
       if (files.length + made.length === 0) return
       const hashes = [...files.flatMap(({ hash, textHash }) => (textHash === undefined ? [hash] : [hash, textHash])), ...made.map(({ hash }) => hash)]
       await keeper.release(scope, hashes, () => Promise.all([...files.map(({ id }) => own.remove(Uploads, id)), ...made.map(({ id }) => own.remove(Artifacts, id))]))
