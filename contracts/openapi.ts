@@ -28,7 +28,9 @@ function successBody(operation: Operation): Json {
   const { reply } = operation
   if (reply === 'none') return {}
   if (reply === 'sse') return { content: { 'text/event-stream': { schema: { type: 'string' } } } }
-  return { content: isSchema(reply) ? { 'application/json': { schema: reply } } : { [(reply as { bytes: string }).bytes]: { schema: { type: 'string', format: 'binary' } } } }
+  if (isSchema(reply)) return { content: { 'application/json': { schema: reply } } }
+  const { bytes } = reply as { bytes: string }
+  return { content: { [bytes]: { schema: bytes.startsWith('application/json') ? {} : { type: 'string', format: 'binary' } } } }
 }
 
 function operationOf({ key, group, operation }: Described): Json {
@@ -42,7 +44,11 @@ function operationOf({ key, group, operation }: Described): Json {
     security: (operation.auth ?? 'user') === 'public' ? [] : [{ [operation.auth ?? 'user']: [] }],
     parameters: parametersOf(operation),
     ...(operation.body ? { requestBody: { required: !operation.bodyOptional, content: { 'application/json': { schema: operation.body } } } } : {}),
-    responses: { [String(successOf(operation))]: { description: reasons[successOf(operation)] ?? 'Done', ...successBody(operation) }, ...Object.fromEntries(errors) },
+    responses: {
+      [String(successOf(operation))]: { description: reasons[successOf(operation)] ?? 'Done', ...successBody(operation) },
+      ...(operation.reply === 'sse' ? { 204: { description: 'The stream has ended, and nothing is left behind the cursor: do not come back' } } : {}),
+      ...Object.fromEntries(errors),
+    },
   }
 }
 

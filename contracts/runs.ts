@@ -43,7 +43,7 @@ export const runs = contract({
   'POST /tasks': { ...start, summary: 'Start a durable run in the background', description: 'The same as POST /chat, for callers that will not hold a stream.' },
   'GET /runs/{run_id}/events': {
     summary: 'Read and follow the events of a run', reply: 'sse', params: { run_id: ref('run') },
-    description: 'Server-Sent Events. `id` is the seq; reconnect with Last-Event-ID or ?after= and read exactly what follows. `done` or `error` comes last, once, and the stream ends.',
+    description: 'Server-Sent Events. `id` is the seq; reconnect with Last-Event-ID or ?after= and read exactly what follows. `done` or `error` comes last, once, and the stream ends; asked for again with nothing left it is 204.',
     query: t.Object({ after: t.Optional(t.String({ maxLength: 20, description: 'The last seq that you have; Last-Event-ID beats it.' })) }),
     headers: { 'last-event-id': t.Optional(t.String({ maxLength: 20, description: 'The last seq that you have.' })) },
   },

@@ -23,6 +23,7 @@ function typeOf(schema: Schema): string {
   if (schema.anyOf) return schema.anyOf.map(typeOf).join(' | ')
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map(value => JSON.stringify(value)).join(' | ')
+  if (Array.isArray(schema.type)) return schema.type.map(type => typeOf({ ...schema, type })).join(' | ')
   if (schema.type === 'array') return `${typeOf(schema.items ?? {})}[]`
   const bounds = [schema.minimum !== undefined && `≥ ${schema.minimum}`, schema.maximum !== undefined && `≤ ${schema.maximum}`, schema.maxLength !== undefined && `≤ ${schema.maxLength} characters`].filter(Boolean)
   return [schema['x-ref'] ? `${schema['x-ref']} id` : schema.format ?? schema.type ?? 'any', ...bounds].join(', ')
@@ -31,6 +32,7 @@ function typeOf(schema: Schema): string {
 /** One row a field; fields of fields are indented below it. */
 function rows(schema: Schema | undefined, depth = 0): string {
   if (!schema || depth > 4) return ''
+  if (Array.isArray(schema.type)) return schema.type.map(type => typeOf({ ...schema, type })).join(' | ')
   if (schema.type === 'array') return rows(schema.items, depth)
   return Object.entries(schema.properties ?? {}).map(([name, field]) => {
     const notes = [field.description, field.default !== undefined && field.default !== '' ? `Default ${JSON.stringify(field.default)}.` : ''].filter(Boolean).join(' ')
@@ -41,7 +43,7 @@ const table = (title: string, body: string) => (body ? `<h4>${title}</h4><table>
 
 function operation(path: string, verb: string, op: Op): string {
   const parameters = op.parameters.map(({ name, in: place, required, schema, description }) => `<tr><td><code>${html(name)}</code> <small>${place}${required ? '' : ', optional'}</small></td><td>${html(typeOf(schema))}</td><td>${prose(description ?? '')}</td></tr>`).join('')
-  const [[status, success] = ['', { description: '' }], ...errors] = Object.entries(op.responses) as [string, Op['responses'][string]][]
+  const [[status, success] = ['', { description: '' }], ...others] = Object.entries(op.responses) as [string, Op['responses'][string]][], errors = others.filter(([code]) => code >= '400')
   const [media, answer] = Object.entries(success.content ?? {})[0] ?? []
   return `<section id="${op.operationId}"><h3>${html(op.summary)}</h3><div class="path"><span class="open">${op.security.length === 0 ? 'public' : 'Bearer token'}</span><span class="verb">${verb.toUpperCase()}</span>${html(path)}</div>${op.description ? `<p>${prose(op.description)}</p>` : ''}
 ${table('Parameters', parameters)}${table('Body', rows(op.requestBody?.content['application/json']?.schema))}

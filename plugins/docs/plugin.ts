@@ -1,16 +1,14 @@
 import { docs } from '#contracts/ops.ts'
-import { openapi } from '#contracts/openapi.ts'
-import { definePlugin, Host, type Introspection } from '#kernel'
-import { pageOf } from './page.ts'
-
-const documentOf = (host: Introspection) => openapi(host.operations().map(({ key, path, plugin, operation }) => ({ key, path, group: plugin, operation })), host.events(), host.version)
+import { definePlugin, Host } from '#kernel'
+import { createPages } from './pages.ts'
 
 export default definePlugin({
   name: 'docs', version: '1.0.0', kernel: '^1.0.0',
   contract: docs,
   uses: { host: Host },
+  services: { pages: createPages },
   routes: {
-    'GET /openapi.json': ({ host }) => documentOf(host),
-    'GET /docs': ({ host }) => ({ stream: Buffer.from(pageOf(documentOf(host))), mime: 'text/html; charset=utf-8' }),
+    'GET /openapi.json': ({ pages, headers }) => pages.document(headers['if-none-match']),
+    'GET /docs': ({ pages, headers }) => pages.page(headers['if-none-match']),
   },
 })

@@ -2,6 +2,7 @@
 import { connect } from 'node:net'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { loadPlugins } from '../../kernel/sources.ts'
 import { startServer } from '../kit/server.ts'
 
 const server = await startServer({ env: { CORS_ORIGINS: 'https://app.example.org', LIMITS_RUNS_PER_SECOND: '5', LIMITS_RUNS_BURST: '10', TRUST_PROXY: '1', MODELS_URL: 'scripted:?tokens=5&interval_ms=0' } })
@@ -162,6 +163,25 @@ test('the page to read loads nothing from anywhere', async () => {
   assert.match(headers.get('content-type') ?? '', /text\/html/)
   assert.match(text, /Start a durable run/)
   assert.not.match(text, /<script|src=|https?:\/\/(?!localhost)|@import|url\(/)
+})
+
+test('the documents are made once for a set of plugins, and not sent again to whoever has them', async () => {
+  const plain = await startServer({ plugins: (await loadPlugins()).filter(({ name }) => ['docs', 'ops'].includes(name)), env: { METRICS_TOKEN: 'a-token-for-the-metrics' } })
+  for (const path of ['/openapi.json', '/docs']) {
+    const first = await server.call('GET', path), etag = first.headers.get('etag')!
+    assert.match(etag, /^"[\w-]{22}"$/)
+    assert.is(first.headers.get('cache-control'), 'public, no-cache')
+    for (const tags of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+      const again = await server.call('GET', path, { headers: { 'if-none-match': tags } })
+      assert.equal([again.status, again.text, again.headers.get('etag')], [304, '', etag], tags)
+    }
+    assert.is((await server.call('GET', path, { headers: { 'if-none-match': '"x"' } })).status, 200)
+    assert.is.not((await plain.call('GET', path)).headers.get('etag'), etag, 'another set of plugins, another document')
+  }
+  assert.match((await server.call('GET', '/docs')).headers.get('content-security-policy') ?? '', /default-src 'none'; style-src 'unsafe-inline';.*frame-ancestors 'none'/)
+  assert.is((await plain.call('GET', '/metrics')).status, 401)
+  assert.is((await plain.call('GET', '/metrics', { token: 'a-token-for-the-metrics' })).status, 200)
+  await plain.stop()
 })
 
 test('metrics count by route template, never by id', async () => {

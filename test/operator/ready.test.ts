@@ -8,7 +8,7 @@ type Ready = { status: string; checks: { name: string; ok: boolean; detail?: str
 type Pingable = { ping(): Promise<void> }
 
 test('each port that fails is named, with what it says; only those without which nothing is served turn traffic away', async () => {
-  const server = await startServer()
+  const server = await startServer({ env: { READY_CACHE_MS: '0' } })
   const ready = async () => {
     const { status, body } = await server.call('GET', '/readyz'), { checks } = body as Ready
     return { status, told: (body as Ready).status, failing: checks.filter(({ ok }) => !ok).map(({ name, detail }) => [name, detail]), names: checks.map(({ name }) => name) }
@@ -29,7 +29,7 @@ test('each port that fails is named, with what it says; only those without which
 })
 
 test('a storage that is away is named by its own adapter; one that hangs, after two seconds', async () => {
-  const server = await startServer({ env: { STORAGE_URL: 'sqlite:' } }), storage = server.engine<Pingable & { close(): Promise<void> }>('storage'), { ping } = storage
+  const server = await startServer({ env: { STORAGE_URL: 'sqlite:', READY_CACHE_MS: '0' } }), storage = server.engine<Pingable & { close(): Promise<void> }>('storage'), { ping } = storage
   storage.ping = () => new Promise(() => undefined)
   const hanging = (await server.call('GET', '/readyz')).body as Ready
   assert.match(hanging.checks.find(({ name }) => name === 'port:storage')!.detail!, /no answer within 2000 ms/)
@@ -38,6 +38,17 @@ test('a storage that is away is named by its own adapter; one that hangs, after 
   const { status, body } = await server.call('GET', '/readyz')
   assert.is(status, 503)
   assert.is((body as Ready).checks.find(({ name }) => name === 'port:storage')!.ok, false)
+  await server.stop()
+})
+
+test('however many ask, the parts are asked once in a while', async () => {
+  const server = await startServer({ env: { READY_CACHE_MS: '60000' } }), mail = server.engine<Pingable>('mail')
+  let asked = 0
+  mail.ping = async () => { asked++ }
+  const answers = await Promise.all(Array.from({ length: 20 }, () => server.call('GET', '/readyz')))
+  assert.equal([new Set(answers.map(({ status }) => status)), asked], [new Set([200]), 1], 'while it is being found out')
+  assert.is((await server.call('GET', '/readyz')).status, 200)
+  assert.is(asked, 1, 'and after')
   await server.stop()
 })
 

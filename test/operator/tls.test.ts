@@ -43,6 +43,16 @@ test('METRICS_PORT serves the metrics there, and no longer beside the API', asyn
   await server.kill('SIGTERM')
 })
 
+test('METRICS_PORT listens where HOST says; METRICS_TOKEN is asked for on either port', async () => {
+  const port = await freePort(), token = 'a-token-for-the-metrics', authorization = `Bearer ${token}`
+  const server = await startProcess({ DATA_DIR: join(home, 'metrics-token'), METRICS_PORT: String(port), METRICS_TOKEN: token })
+  // Another loopback address (RFC 1122, section 3.2.1.3) reaches what listens on all of them.
+  await fetch(`http://127.0.0.2:${port}/metrics`).then(() => assert.unreachable('on all addresses'), (error: Error) => assert.match(String(error.cause), /ECONNREFUSED/))
+  const statuses = await Promise.all([undefined, 'Bearer x', `Basic ${token}`, authorization].map(async header => (await fetch(`http://127.0.0.1:${port}/metrics`, header ? { headers: { authorization: header } } : {})).status))
+  assert.equal(statuses, [401, 401, 401, 200])
+  await server.kill('SIGTERM')
+})
+
 test.after(async () => {
   await endProcesses()
   rmSync(home, { recursive: true, force: true })

@@ -24,7 +24,12 @@ export function createPipeline() {
     const { request, response, serve } = state.waiting.shift() ?? {}
     if (serve) begin(socket, state, { request: request!, response: response! }, serve)
     else state.last?.()
-    if (state.waiting.length < waitingMax && socket.isPaused()) socket.resume()
+    hold(socket, state)
+  }
+  // Node resumes a socket after each message that it has read whole, so a pause is said anew when those of one read have all been seen.
+  const hold = (socket: Socket, { waiting }: State): void => {
+    if (waiting.length > waitingMax) socket.pause()
+    else if (socket.isPaused()) socket.resume()
   }
   const begin = (socket: Socket, state: State, exchange: Exchange, serve: () => void): void => {
     state.current = exchange
@@ -39,7 +44,7 @@ export function createPipeline() {
       if (!state.current) return begin(socket, state, exchange, serve)
       state.waiting.push({ ...exchange, serve })
       if (state.waiting.length > burstMax) socket.destroy()
-      else if (state.waiting.length > waitingMax) socket.pause()
+      else if (state.waiting.length === waitingMax + 1) process.nextTick(hold, socket, state)
     },
     current: (socket: Socket): Exchange | undefined => states.get(socket)?.current,
     /** Calls `say` when everything that came before has been answered. */
