@@ -1,5 +1,16 @@
 // Reading from a source that may be stuck.
 
+/** What the promise answers, unless the signal aborts before: then its reason is thrown at once.
+ *  A race against one promise of the signal would keep every answer alive as long as the signal. */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const stop = (): void => reject(signal.reason)
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop))
+  })
+}
+
 /** The items of `source`, until one of the signals aborts: then its reason is thrown at once, even while the source is silent. */
 export async function* abortable<T>(source: AsyncIterable<T>, signals: readonly (AbortSignal | undefined)[]): AsyncGenerator<T> {
   const watched = signals.filter((signal) => signal !== undefined)

@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import type { WireEvent } from '#contracts/contract.ts'
 import { isFault } from '#contracts/faults.ts'
+import { abortable } from '../abortable.ts'
 import { createShares, type Bounds } from './shares.ts'
 
 /** A comment goes out this often, so that proxies keep a silent stream open. */
@@ -49,12 +50,8 @@ export function createEventStreams(bounds: Bounds) {
     framesOf: (events: readonly WireEvent[]): string => opening + events.map(frame).join(''),
     /** Writes until the events end, the client leaves, or everything stops. The head goes out with the first events where these are there already. */
     async send(response: ServerResponse, events: AsyncIterable<readonly WireEvent[]>): Promise<void> {
-      const iterator = events[Symbol.asyncIterator](), bucket = buckets[ends.size % heartbeatSeconds]!, stop = new AbortController()
-      const gone = new Promise<{ done: true; value: undefined }>(resolve => {
-        const end = () => resolve({ done: true, value: undefined })
-        response.once('close', end)
-        stop.signal.addEventListener('abort', end, { once: true })
-      })
+      const bucket = buckets[ends.size % heartbeatSeconds]!, stop = new AbortController()
+      response.once('close', () => stop.abort())
       ends.set(response, stop)
       bucket.add(response)
       let begun = false
@@ -65,12 +62,12 @@ export function createEventStreams(bounds: Bounds) {
       }
       const early = setImmediate(() => { if (!begun) begin('') })
       try {
-        for (;;) {
-          const { done, value } = await Promise.race([iterator.next(), gone])
-          if (done || response.destroyed) break
-          if (!begin(value.map(frame).join(''))) await drained(response)
+        for await (const batch of abortable(events, [stop.signal])) {
+          if (response.destroyed) break
+          if (!begin(batch.map(frame).join(''))) await drained(response)
         }
       } catch (error) {
+        if (stop.signal.aborted) return
         if (!isFault(error)) throw error
         // A comment is nothing to an EventSource, which comes back and is told by its status; a reader sees why.
         begin(`: ${error.code}. ${error.message}\n\n`)
@@ -79,7 +76,6 @@ export function createEventStreams(bounds: Bounds) {
         ends.delete(response)
         bucket.delete(response)
         response.end()
-        await iterator.return?.()
       }
     },
     /** Ends every stream cleanly: clients resume from their cursors. */

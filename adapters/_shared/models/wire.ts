@@ -1,6 +1,7 @@
 // One HTTP exchange with a model provider, as its library is made to see it: bounded in silence and in size, without redirects.
 import { fault, type Fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
+import { orAborted } from '../abortable.ts'
 
 /** Of one answer, and of one refusal: a provider that never stops is cut off here. */
 const ANSWER_BYTES_MAX = 64 * 1024 * 1024
@@ -21,9 +22,6 @@ type Exchange = { readonly who: string; readonly clock: Clock; /** Ends the exch
 export function openWire({ who, clock, signal, timeoutMs }: Exchange): Wire {
   const limit = new AbortController()
   const ended = AbortSignal.any([signal, limit.signal])
-  const { promise: stopped, reject } = Promise.withResolvers<never>()
-  stopped.catch(() => 'seen where it is raced')
-  ended.addEventListener('abort', () => reject(ended.reason), { once: true })
   let asking = Promise.withResolvers<void>()
 
   const cutOff = (why: string): void => limit.abort(fault('MODEL_FAILED', { why: `${who} ${why}` }))
@@ -31,7 +29,7 @@ export function openWire({ who, clock, signal, timeoutMs }: Exchange): Wire {
     const over = new AbortController()
     const late = clock.sleep(timeoutMs, over.signal).then(() => cutOff(`was silent for ${timeoutMs} ms`), () => 'it came in time')
     try {
-      return await Promise.race([act, stopped])
+      return await orAborted(act, ended)
     } finally {
       over.abort()
       await late
