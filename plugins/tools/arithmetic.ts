@@ -79,7 +79,7 @@ function value(expression: Expression): Decimal {
 
 /** The parser drops parentheses, whose place a power must know: those around a part become a function that does nothing. */
 function read(expression: string): Expression {
-  const text = expression.replaceAll('×', '*').replaceAll('÷', '/').replaceAll('−', '-').replaceAll('^', '**').replace(/(?<=(?:^|[^\w)\s])\s*)\(/g, '_(')
+  const text = expression.replaceAll('×', '*').replaceAll('÷', '/').replaceAll('−', '-').replaceAll('^', '**').replace(/(?<=(?:^|[^\w)\s])\s{0,100})\(/g, '_(')
   try {
     return jsep(text)
   } catch (cause) {
