@@ -24,6 +24,23 @@ const parametersOf = (operation: Operation): Json[] => {
   ]
 }
 
+type Written = { readonly type?: string; readonly enum?: readonly unknown[]; readonly const?: unknown; readonly anyOf?: readonly Written[]; readonly items?: Written; readonly properties?: Readonly<Record<string, Written>>; readonly required?: readonly string[]; readonly description?: string; readonly default?: unknown }
+
+/** The same, or null. */
+function orNull(schema: Written): Written {
+  const { anyOf, description, default: fallback } = schema
+  if (anyOf) return anyOf.some(({ type }) => type === 'null') ? schema : { ...schema, anyOf: [...anyOf, { type: 'null' }] }
+  if (typeof schema.type === 'string' && schema.type !== 'null' && !schema.enum && !('const' in schema)) return { ...schema, type: [schema.type, 'null'] as unknown as string }
+  return { anyOf: [schema, { type: 'null' }], ...(description === undefined ? {} : { description }), ...(fallback === undefined ? {} : { default: fallback }) }
+}
+/** A body as it may be written: null for an optional field is the same as leaving it out. */
+function asWritten(schema: Written): Written {
+  const { properties, items, required = [] } = schema
+  if (items) return { ...schema, items: asWritten(items) }
+  if (!properties) return schema
+  return { ...schema, properties: Object.fromEntries(Object.entries(properties).map(([name, field]) => [name, required.includes(name) ? asWritten(field) : orNull(asWritten(field))])) }
+}
+
 function successBody(operation: Operation): Json {
   const { reply } = operation
   if (reply === 'none') return {}
@@ -43,7 +60,7 @@ function operationOf({ key, group, operation }: Described): Json {
     ...(operation.description ? { description: operation.description } : {}),
     security: (operation.auth ?? 'user') === 'public' ? [] : [{ [operation.auth ?? 'user']: [] }],
     parameters: parametersOf(operation),
-    ...(operation.body ? { requestBody: { required: !operation.bodyOptional, content: { 'application/json': { schema: operation.body } } } } : {}),
+    ...(operation.body ? { requestBody: { required: !operation.bodyOptional, content: { 'application/json': { schema: asWritten(operation.body as Written) } } } } : {}),
     responses: {
       [String(successOf(operation))]: { description: reasons[successOf(operation)] ?? 'Done', ...successBody(operation) },
       ...(operation.reply === 'sse' ? { 204: { description: 'The stream has ended, and nothing is left behind the cursor: do not come back' } } : {}),

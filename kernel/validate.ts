@@ -2,6 +2,7 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { TSchema } from 'typebox'
 import { fault } from '#contracts/faults.ts'
+import { normaliser } from './wire/normal-values.ts'
 
 export type Check = (value: unknown) => unknown
 
@@ -36,10 +37,12 @@ export function createValidator() {
   // Made when they are first needed: each takes milliseconds and half a megabyte.
   let exact: Ajv2020 | undefined, coercing: Ajv2020 | undefined
   return {
-    /** Query, path and header values arrive as text, so only there are types coerced. */
+    /** An optional field that is null counts as left out, and an id is made lower case. Query, path and header values arrive as text, so only there are types coerced. */
     check(where: 'body' | 'query' | 'path' | 'headers' | 'config' | 'options' | 'reply', schema: TSchema): Check {
       const valid = (where === 'body' || where === 'reply' ? (exact ??= make(false)) : (coercing ??= make(true))).compile(schema)
-      return value => {
+      const normal = where === 'body' || where === 'query' || where === 'path' ? normaliser(schema) : undefined
+      return given => {
+        const value = normal ? normal(given) : given
         if (valid(value)) return value
         const error = valid.errors![0]!
         throw fault('INVALID_FIELD', { field: fieldOf(where, error), why: whyOf(error) })

@@ -169,7 +169,7 @@ export function s3Settings(url: URL, secret: Opening['secret']) {
   if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(url.hostname)) throw refuse('BLOBS_URL', 'is written as s3://bucket/prefix?region=…')
   const accessKeyId = secret('AWS_ACCESS_KEY_ID'), secretAccessKey = secret('AWS_SECRET_ACCESS_KEY'), sessionToken = secret('AWS_SESSION_TOKEN')
   if (Boolean(accessKeyId) !== Boolean(secretAccessKey)) throw refuse(accessKeyId ? 'AWS_SECRET_ACCESS_KEY' : 'AWS_ACCESS_KEY_ID', 'is needed with the other of the two')
-  const folder = decodeURIComponent(url.pathname).replace(/^\/+|\/+$/g, '')
+  const folder = decodeURIComponent(url.pathname).replace(/^\/{1,100}|\/{1,100}$/g, '')
   return {
     bucket: url.hostname, prefix: folder === '' ? '' : `${folder}/`,
     client: {

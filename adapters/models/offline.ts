@@ -91,7 +91,7 @@ export function offline({ clock, intervalMs = INTERVAL_MS }: { clock: Clock; int
 
   async function* written(text: string, { most, input, signal }: { most: number; input: number; signal: AbortSignal }): AsyncGenerator<readonly ModelDelta[]> {
     const cut = tokensOf(text.length) > most
-    const words = (cut ? text.slice(0, most * 4) : text).match(/\s*\S+\s*?/g) ?? []
+    const words = (cut ? text.slice(0, most * 4) : text).split(/(?<=\S)(?=\s)/).filter(word => /\S/.test(word))
     let characters = 0
     for (let at = 0; at < words.length; at += WORDS_PER_BATCH) {
       if (intervalMs > 0) await clock.sleep(intervalMs, signal)

@@ -25,7 +25,7 @@ const codeOf = (error: unknown): string => (isFault(error) ? error.code : error 
 function endpointOf({ url, secret }: Pick<Opening, 'url' | 'secret'>): string {
   const base = url.pathname || secret('OTEL_EXPORTER_OTLP_ENDPOINT')
   if (base === undefined || !URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) throw fault('INVALID_FIELD', { field: 'TRACES_URL', why: 'is written otlp:http://collector:4318, or otlp: with OTEL_EXPORTER_OTLP_ENDPOINT' })
-  return `${base.replace(/\/+$/, '')}/v1/traces`
+  return `${base.replace(/\/{1,100}$/, '')}/v1/traces`
 }
 function ratioOf({ url }: Pick<Opening, 'url'>): number {
   const ratio = Number(url.searchParams.get('sample') ?? 1)

@@ -14,7 +14,7 @@ const WAITING_MAX = 200
 const RETRY_MS = 2000
 
 const PHC = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
-const unpadded = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/=+$/, '')
+const unpadded = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/={1,2}$/, '')
 
 const derive = (password: string, { salt, memory, passes, parallelism, tagLength }: Cost & { salt: Uint8Array; tagLength: number }): Promise<Buffer> =>
   new Promise((resolve, reject) => {

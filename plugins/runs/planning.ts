@@ -8,7 +8,7 @@ export const detailCharsMax = 4000
 
 /** The numbered lines of a plan; a text without any is one step. */
 export function stepsIn(text: string, max: number): string[] {
-  const numbered = [...text.matchAll(/^\s*(?:\*\*)?\d{1,3}[.)](?:\*\*)?\s+(.+)$/gm)].map(([, title]) => title!.trim())
+  const numbered = text.split('\n').flatMap(line => /^(?:\*\*)?\d{1,3}[.)](?:\*\*)?\s(.+)$/.exec(line.trim())?.[1]?.trim() ?? [])
   const steps = numbered.length > 0 ? numbered : [text.trim().split('\n', 1)[0]!.trim()]
   return steps.filter(Boolean).slice(0, max).map(title => title.length > titleCharsMax ? `${title.slice(0, titleCharsMax - 1)}…` : title)
 }

@@ -104,7 +104,7 @@ function bounded(expression: Expression): Expression {
 
 /** The parser drops parentheses, whose place a power must know: those around a part become a function that does nothing. */
 function read(expression: string): Expression {
-  const text = expression.replaceAll('×', '*').replaceAll('÷', '/').replaceAll('−', '-').replaceAll('^', '**').replace(/(?<=(?:^|[^\w)\s])\s*)\(/g, '_(')
+  const text = expression.replaceAll('×', '*').replaceAll('÷', '/').replaceAll('−', '-').replaceAll('^', '**').replace(/(?<=(?:^|[^\w)\s])\s{0,100})\(/g, '_(')
   try {
     return bounded(jsep(text))
   } catch (cause) {

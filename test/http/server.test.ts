@@ -89,6 +89,21 @@ test('a burst of ten passes, the eleventh waits as long as it is told', async ()
   assert.is((await server.call('POST', '/chat', { token, body: { message: 'x' } })).status, 200)
 })
 
+test('null for an optional field, and an id in capitals, mean what they seem to mean', async () => {
+  const { token } = await server.account(), nothing = Object.fromEntries(['app_name', 'session_id', 'attachments', 'kb_ids', 'kb_enhance', 'plan', 'model', 'reasoning', 'data_workspace_id', 'client_tz', 'idempotency_key'].map(name => [name, null]))
+  const started = await server.call('POST', '/chat', { token, body: { message: 'x', ...nothing } })
+  assert.is(started.status, 200, started.text)
+  const { run_id: run, session_id: session } = started.body as { run_id: string; session_id: string }
+  assert.is((await server.call('POST', '/chat', { token, body: { message: null } })).status, 400)
+  await (await server.stream(token, run.toUpperCase())).text()
+  assert.is((await server.call('GET', `/sessions/${session.toUpperCase()}`, { token })).status, 200)
+  const again = await server.call('POST', '/chat', { token, body: { message: 'x', session_id: session.toUpperCase() } })
+  assert.is((again.body as { session_id: string }).session_id, session)
+  const { paths } = (await server.call('GET', '/openapi.json')).body as { paths: Record<string, Record<string, { requestBody: { content: Record<string, { schema: { properties: Record<string, { type: unknown }> } }> } }>> }
+  const { properties } = paths['/api/v1/chat']!['post']!.requestBody.content['application/json']!.schema
+  assert.equal(['message', 'session_id', 'plan', 'attachments'].map(name => properties[name]!.type), ['string', ['string', 'null'], ['boolean', 'null'], ['array', 'null']])
+})
+
 test('a stream ends at once for a cursor at the end, and Last-Event-ID beats ?after', async () => {
   const { token } = await server.account()
   const { run_id: runId } = (await server.call('POST', '/chat', { token, body: { message: 'x' } })).body as { run_id: string }

@@ -33,8 +33,9 @@ function checkHost({ rawHeaders, headers, httpVersionMinor }: IncomingMessage): 
 /** From the absolute form what the origin form would be. */
 function originForm(url: string): string {
   if (url.startsWith('/')) return url
-  const [, host, rest = ''] = /^https?:\/\/([^/?]*)(.*)$/i.exec(url) ?? []
-  if (host === undefined || host === '' || !isHost(host)) throw malformed('the request target is neither a path nor a URL')
+  const [start, host = ''] = /^https?:\/\/([^/?]*)/i.exec(url) ?? []
+  if (start === undefined || host === '' || !isHost(host)) throw malformed('the request target is neither a path nor a URL')
+  const rest = url.slice(start.length)
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 

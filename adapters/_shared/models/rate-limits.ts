@@ -10,7 +10,7 @@ const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 
 function durationMs(text: string): number | undefined {
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
   if (!/^(\d+(\.\d+)?(ms|[smhd]))+$/.test(text)) return undefined
-  return [...text.matchAll(/(\d+(?:\.\d+)?)(ms|[smhd])/g)].reduce((sum, [, amount, unit]) => sum + Number(amount) * units[unit!]!, 0)
+  return [...text.matchAll(/(\d{1,15}(?:\.\d{1,15})?)(ms|[smhd])/g)].reduce((sum, [, amount, unit]) => sum + Number(amount) * units[unit!]!, 0)
 }
 /** A date of RFC 9110 section 5.6.7, or of RFC 3339. */
 function untilMs(text: string, now: number): number | undefined {

@@ -64,7 +64,7 @@ function listed(settings: Settings, name: 'tools' | 'parallel_tools'): Calling[]
 /** The calls of this answer; none when all that was to be called has been. */
 function callsOf(settings: Settings, request: ModelRequest): readonly Calling[] {
   const answered = toolResultsSince(request.messages).length
-  const [, name = '', json] = /^\s*(\S+)\s*([\s\S]*)$/.exec(settings.tool ?? '') ?? []
+  const text = (settings.tool ?? '').trim(), [name = ''] = text.split(/\s/, 1), json = text.slice(name.length).trim()
   const inTurn = [...(name === '' ? [] : [{ name, arguments: json ? jsonIn(json, 'tool') : {} }]), ...listed(settings, 'tools')]
   const together = listed(settings, 'parallel_tools')
   if (answered < inTurn.length) return [inTurn[answered]!]

@@ -6,7 +6,7 @@ import { sentencesOf } from './words.ts'
 const CALLING = String.raw`(?:use|using|call|run|invoke|utilise[rz]?|appelle[rz]?|appeler|lance[rz]?|exécute[rz]?)`
 const PLAN = /\b(?:numbered|step[- ]by[- ]step)\s+(?:\w+\s+)?(?:plan|list of steps)\b|\bplan\b[^.\n]{0,40}\bnumbered\b|\bplan\s+numéroté|\bétapes\s+numérotées/iu
 const SUMMARY = /\b(?:summari[sz]e|summary|sum up|tl;?dr|key points|overview|résume[rz]?|résumé|synthèse|points clés)\b|\b(?:what(?:'s| is| does)|de quoi)\b[^?]{0,40}\b(?:about|say|parle)/iu
-const STEPS = /(?:^|\s+)\d+[.)]\s+|\s*[;•]\s*|,?\s+(?:and then|then|after that|puis|ensuite|et ensuite)\s+/iu
+const STEPS = /(?:^|\s)\d{1,3}[.)]\s|[;•]|,?\s(?:and then|then|after that|puis|ensuite|et ensuite)\s/iu
 const STEPS_MAX = 12
 const STEP_MAX = 200
 
@@ -72,5 +72,5 @@ export function planAsked(messages: readonly Message[], message: string): readon
   const asked = messages.some(({ role, content }) => role === 'system' && PLAN.test(content)) || PLAN.test(message)
   if (!asked) return undefined
   const steps = sentencesOf(message).filter((sentence) => !PLAN.test(sentence)).flatMap((sentence) => sentence.split(STEPS))
-  return steps.map((step) => step.trim().replace(/[.,;:]+$/, '')).filter((step) => /\p{L}/u.test(step)).slice(0, STEPS_MAX).map((step) => (step[0]!.toUpperCase() + step.slice(1)).slice(0, STEP_MAX))
+  return steps.map((step) => step.trim().replace(/[.,;:]{1,20}$/, '')).filter((step) => /\p{L}/u.test(step)).slice(0, STEPS_MAX).map((step) => (step[0]!.toUpperCase() + step.slice(1)).slice(0, STEP_MAX))
 }
