@@ -26,6 +26,7 @@ import { affected, planOf, type Plan } from './plan.ts'
 import { Authenticators, PluginFiles, type Authenticator, type Plugin, type RunnableCommand, type Scope } from './plugin.ts'
 import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
 import { emptyTable, methodOf, tabulate, type Table } from './table.ts'
+import { declaredPeers } from './scoped-ports/declared.ts'
 import { faceOf } from './tenancy.ts'
 
 export type KernelParts = { readonly env: Environment; readonly settings: Settings; readonly engines: Engines; readonly log: Log; readonly strict?: boolean; readonly peers: Peering; /** Who changes the set of plugins, for those that may ask for it. */ readonly roster: () => LivingRoster }
@@ -53,6 +54,9 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     return roster().isLimited() ? items.filter((_, i) => roster().isEnabled(plugins[i]!, scope?.orgId)) : items
   }
 
+  /** All emails of one plugin, to whomever. */
+  const mailWait = (plugin: string) => engines.engine<RateLimiter>('limits').take('emails of a plugin', plugin, { count: settings.MAIL_PER_PLUGIN_PER_HOUR, perMs: 3_600_000 })
+
   const build = async (plan: Plan, plugin: Plugin, fresh: ReadonlyMap<string, Instance>, alone: Promise<void>): Promise<Instance> => {
     for (const collection of plugin.collections ?? []) {
       const define = () => engines.engine<StorageEngine>('storage').define(collection)
@@ -61,10 +65,10 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     const given = (token: Token, metrics: Registry): unknown => {
       if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
       if (token.id === Plugins.id) return roster()
-      if (token.id === Peers.id) return peers
+      if (token.id === Peers.id) return declaredPeers(peers, plugin)
       if (token.id === SystemClock.id) return clock
       if (token.kind === 'point') return (scope?: Scope) => itemsFor(token.id, scope)
-      if (token.kind === 'port') return faceOf(token.id, engines.engine(token.id.slice('port:'.length)), plugin)
+      if (token.kind === 'port') return faceOf(token.id, engines.engine(token.id.slice('port:'.length)), plugin, mailWait)
       const { plugin: provider, service } = plan.providers.get(token.id)!
       return (fresh.get(provider) ?? table.instances.get(provider)!).service(service)
     }

@@ -27,5 +27,8 @@ or put Node 24 on your PATH. Then run the same command again.`)
 }
 
 const child = spawn(node, ['--disable-warning=ExperimentalWarning', ...process.argv.slice(2)], { cwd: home, stdio: 'inherit', env: { ...process.env, PATH: `${dirname(node)}:${process.env.PATH}` } })
+// npm runs this in a shell, which ends by a signal without handing it on: that it has gone is as good as the signal.
+const shell = process.ppid
+if (process.env.npm_lifecycle_event !== undefined) setInterval(() => process.ppid === shell || child.kill('SIGTERM'), 500).unref()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 child.on('exit', (code, signal) => process.exit(signal ? 1 : code))

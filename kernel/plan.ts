@@ -8,6 +8,8 @@ export const kernelVersion = '1.0.0'
 export type Plan = { readonly order: readonly Plugin[]; /** service token id → who provides it, under which name. */ readonly providers: ReadonlyMap<string, { plugin: string; service: string; version: string }> }
 
 const refuse = (sentence: string) => new Error(sentence)
+/** Ports of which nothing is left where nothing is declared. */
+const declarations = ['mail', 'plugins'] as const
 
 function checkAlone(plugin: Plugin): void {
   if (!validRange(plugin.kernel) || !satisfies(kernelVersion, plugin.kernel)) throw refuse(`${plugin.name} ${plugin.version} asks for kernel ${plugin.kernel}; this is ${kernelVersion}.`)
@@ -34,6 +36,8 @@ function checkClashes(plugins: readonly Plugin[]): void {
   }
   for (const plugin of plugins) {
     claim('The plugin name', plugin.name, plugin.name)
+    if (plugin.names) claim('The right to names', 'without a prefix', plugin.name)
+    for (const name of Object.keys(plugin.limits ?? {})) claim('The rate limit', name, plugin.name)
     for (const row of Object.keys(plugin.contract ?? {})) claim('The route', shapeOf(plugin, row), plugin.name)
     for (const type of Object.keys(plugin.emits ?? {})) claim('The event type', type, plugin.name)
     for (const { name } of plugin.collections ?? []) claim('The collection', name, plugin.name)
@@ -54,6 +58,9 @@ export function planOf(plugins: readonly Plugin[], isPort: (token: Token) => boo
     for (const token of Object.values(plugin.uses ?? {})) {
       if (token.kind === 'point') continue
       if (token.kind === 'port') {
+        if (token.id === 'port:http') throw refuse(`${plugin.name} needs ${token.id}, which is the platform's alone; a plugin declares its routes.`)
+        const undeclared = declarations.find(one => `port:${one}` === token.id && plugin.may?.[one] === undefined)
+        if (undeclared) throw refuse(`${plugin.name} needs ${token.id} and does not declare what for (may: { ${undeclared}: '…' }).`)
         if (!isPort(token)) throw refuse(`${plugin.name} needs ${token.id}, and no such port is bound.`)
         continue
       }

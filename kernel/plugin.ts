@@ -65,6 +65,20 @@ export const command = <O extends TSchema, D>(spec: { summary: string; options: 
 /** `reads`: the formats that this version understands, as `kind@n`. `of`: what holds them, in the plural, for a sentence. `live`: how many hold each now. */
 export type RecordsSpec<D> = { readonly reads: readonly string[]; readonly of: string; readonly live: (deps: D) => Promise<Readonly<Record<string, number>>> }
 
+/** What a plugin does beyond its own data, and why: undeclared, the port refuses it. */
+export type May = {
+  /** Sets credits aside and takes them. */
+  readonly charge?: string
+  /** Reasons for which it adds credits; each `billing.credit` gives one of them. */
+  readonly credit?: readonly string[]
+  /** Sends emails, as many an hour as MAIL_PER_PLUGIN_PER_HOUR says. */
+  readonly mail?: string
+  /** Asks models; their catalogue is everybody's. */
+  readonly models?: string
+  /** Changes which plugins serve. */
+  readonly plugins?: string
+}
+
 type AnyCollection = Omit<Collection, 'type'> & { readonly type?: unknown }
 
 export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoInfer<S>> = {
@@ -88,6 +102,10 @@ export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoIn
   readonly collections?: readonly AnyCollection[]
   /** Why it may look across organisations; each `store.system(why)` must be one of these. */
   readonly system?: readonly string[]
+  /** What it does with ports that reach beyond its own data. */
+  readonly may?: May
+  /** For the platform's own plugin whose records are older than names by plugin: its streams, holds and hints are called as it calls them. */
+  readonly names?: 'unprefixed'
   /** Made once a generation from deps, settings and each other, in whatever order they need. */
   readonly services?: { readonly [N in keyof S]: (deps: Deps<U> & Own<Static<K>> & NoInfer<S>) => S[N] }
   /** Which of its services other plugins may take, and under which token. */
@@ -120,6 +138,8 @@ export type Plugin = {
   readonly limits?: Readonly<Record<string, Rate>>
   readonly collections?: readonly Collection<Doc>[]
   readonly system?: readonly string[]
+  readonly may?: May
+  readonly names?: 'unprefixed'
   readonly services?: Readonly<Record<string, (deps: never) => unknown>>
   readonly provides?: Readonly<Record<string, Token<unknown, 'service'>>>
   readonly routes?: Readonly<Record<string, (call: never) => unknown>>

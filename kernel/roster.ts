@@ -70,6 +70,7 @@ export function createRoster({ choices, pluginsDir, generations, threads, log, b
       // Where some plugins run in threads, no code is imported into the process before it is known whose it is.
       const manifest = chosen || (chosen === undefined && Object.keys(before).length > 0) ? await threads.describe(source) : undefined
       const isolated = manifest && (chosen ?? before[manifest.name]), plugin = isolated ? threads.standIn(source, isolated, manifest) : await crashes.during(source.entry, () => within('its import', () => generations.load(source)))
+      if (plugin.names && !source.entry.startsWith(builtInDir)) throw new Error(`${plugin.name} asks for names without its own before them, which only a plugin of the platform has.`)
       names.set(source.entry, plugin.name)
       return { source, stamp, plugin, ...(isolated ? { isolated } : {}) }
     } catch (error) {

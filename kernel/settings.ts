@@ -28,6 +28,7 @@ const KernelSettings = t.Object({
   SEARCH_URL: t.String({ default: 'sqlite:', description: 'Passages by words and vectors. sqlite:<path> (default <DATA_DIR>/search.db), opensearch://host:9200/prefix (OPENSEARCH_USERNAME, OPENSEARCH_PASSWORD) or memory:.' }),
   MODELS_URL: t.String({ default: 'offline:', description: 'Language models. offline: (no weights; answers from the material given), openai:?model=… or openai:http://host/v1?model=…, anthropic:?model=…, config:<path to a JSON file> for several, or scripted: (tests). Options: adapters/models/README.md.' }),
   MAIL_URL: t.String({ default: 'outbox:', description: 'Letters. outbox:<path> (default <DATA_DIR>/outbox), smtp://user:password@host:port or memory:.' }),
+  MAIL_PER_PLUGIN_PER_HOUR: t.Integer({ default: 10_000, minimum: 1, description: 'How many emails one plugin may send in an hour.' }),
   LIMITS_URL: t.Optional(t.String({ description: 'Where rate limits are counted; memory: counts in this process. Follows STORAGE_URL where that is shared.' })),
   TRACES_URL: t.String({ default: 'off:', description: 'Traces. off: or otlp:http://collector:4318 (OTLP over HTTP; otlp: alone takes OTEL_EXPORTER_OTLP_ENDPOINT).' }),
   CLOCK_URL: t.String({ default: 'system:', description: 'Time. system: (manual: in tests).' }),

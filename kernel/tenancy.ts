@@ -1,126 +1,40 @@
-// Scoped faces of the ports: no query without an organisation, or without a declared reason to go without.
-import { fault } from '#contracts/faults.ts'
+// Scoped faces of the ports: no query without an organisation, and nothing beyond what a plugin declares.
+import type { Ledger } from '#ports/billing.ts'
 import type { BlobsEngine, ScopedBlobs } from '#ports/blobs.ts'
-import type { Eventlog, EventlogEngine, ScopedEventlog } from '#ports/eventlog.ts'
+import type { EventlogEngine } from '#ports/eventlog.ts'
+import type { RateLimiter } from '#ports/limits.ts'
+import type { Mailer } from '#ports/mail.ts'
+import type { ModelProvider } from '#ports/models.ts'
+import type { Queue } from '#ports/queue.ts'
 import type { ScopedSearch, SearchEngine } from '#ports/search.ts'
-import { sharedPassages } from './shared-search.ts'
-import type { Durable } from '#ports/token.ts'
-import type { Change, Collection, Doc, ScopedStorage, StorageEngine, Store, Where } from '#ports/storage.ts'
+import type { StorageEngine } from '#ports/storage.ts'
+import type { Tracer } from '#ports/traces.ts'
 import type { Plugin } from './plugin.ts'
+import { declaredBilling, declaredLimits, declaredMail, declaredModels, declaredQueue, declaredTraces, type MailWait } from './scoped-ports/declared.ts'
+import { orgOf } from './scoped-ports/organisation.ts'
+import { sharedPassages } from './scoped-ports/shared-search.ts'
+import { scopeStorage } from './scoped-ports/storage.ts'
+import { scopeEventlog } from './scoped-ports/streams.ts'
 
-type Guard = (collection: Pick<Collection, 'name' | 'scope'>) => void
-
-const orgPattern = /^[0-9a-f-]{36}$/
-
-function orgOf(scope: { readonly orgId: string } | undefined): string {
-  const orgId: unknown = scope?.orgId
-  if (typeof orgId !== 'string' || !orgPattern.test(orgId)) throw new Error('A query was asked for without an organisation.')
-  return orgId
-}
-
-/** A store in which `orgId` is stamped on every write and stands in every filter. */
-export function tenantStore(engine: StorageEngine, orgId: string, check: Guard): Store {
-  const guard: Guard = collection => {
-    check(collection)
-    if (collection.scope !== 'tenant') throw new Error(`The collection ${collection.name} belongs to no organisation; it is reached by store.system(why).`)
-  }
-  const stamp = <D extends Doc>(doc: D): D => {
-    if ('orgId' in doc && doc.orgId !== orgId) throw new Error('A document of another organisation was handed in.')
-    return { ...doc, orgId }
-  }
-  const within = (where: Where = {}): Where => {
-    if ('orgId' in where && where['orgId'] !== orgId) throw new Error('A filter names another organisation.')
-    return { ...where, orgId }
-  }
-  const keep = (change: Change): Change => {
-    for (const part of [change.set, change.inc, change.push, change.pull]) if (part && 'orgId' in part) throw new Error('orgId never changes.')
-    if (change.unset?.includes('orgId')) throw new Error('orgId never changes.')
-    return change
-  }
-  return {
-    insert: (c, doc) => (guard(c), engine.insert(c, stamp(doc))),
-    insertMany: (c, docs) => (guard(c), engine.insertMany(c, docs.map(stamp))),
-    get: async (c, id) => {
-      guard(c)
-      const doc = await engine.get(c, id)
-      return doc && (doc as { orgId?: unknown }).orgId === orgId ? doc : undefined
-    },
-    find: (c, query) => (guard(c), engine.find(c, { ...query, where: within(query?.where) })),
-    update: (c, id, change, options) => (guard(c), engine.update(c, id, keep(change), { if: within(options?.if) })),
-    updateMany: (c, where, change) => (guard(c), engine.updateMany(c, within(where), keep(change))),
-    remove: (c, id, options) => (guard(c), engine.remove(c, id, { if: within(options?.if) })),
-    removeMany: (c, where) => (guard(c), engine.removeMany(c, within(where))),
-    count: (c, where) => (guard(c), engine.count(c, within(where))),
-  }
-}
-
-/** A store across organisations, for one plugin's collections. What a tenant owns still names its organisation. */
-function systemStore(engine: StorageEngine, check: Guard): Store {
-  const methods = ['insert', 'insertMany', 'get', 'find', 'update', 'updateMany', 'remove', 'removeMany', 'count'] as const
-  const call = (method: (typeof methods)[number]) => (collection: Collection, ...rest: unknown[]) => {
-    check(collection)
-    if (collection.scope === 'tenant' && method.startsWith('insert')) for (const doc of [rest[0]].flat()) orgOf(doc as { orgId: string })
-    return (engine[method] as (...all: unknown[]) => unknown)(collection, ...rest)
-  }
-  return Object.fromEntries(methods.map(method => [method, call(method)])) as unknown as Store
-}
-
-const durabilityOf = (engine: Durable): Required<Durable> => ({ durable: () => engine.durable(), epoch: () => engine.epoch?.() ?? 0 })
-
-/** What one plugin sees of the storage: its own collections, and the reasons that it declared. */
-export function scopeStorage(engine: StorageEngine, plugin: Pick<Plugin, 'name' | 'collections' | 'system'>): ScopedStorage {
-  const own = new Set(plugin.collections?.map(({ name }) => name))
-  const check: Guard = ({ name }) => {
-    if (!own.has(name)) throw new Error(`${plugin.name} does not declare the collection ${name}.`)
-  }
-  const system = systemStore(engine, check)
-  return {
-    exclusive: engine.exclusive,
-    ...durabilityOf(engine),
-    tenant: scope => tenantStore(engine, orgOf(scope), check),
-    system(why) {
-      if (!plugin.system?.includes(why)) throw new Error(`${plugin.name} does not declare why it looks across organisations: ${why}`)
-      return system
-    },
-  }
-}
-
-/** Of an organisation's id and the slash behind it, in front of the name of each of its streams. */
-const orgPrefixChars = 37
-
-/** Streams named within an organisation. */
-export function scopeEventlog(engine: EventlogEngine): ScopedEventlog {
-  const { appendBytesMax, streamNameMax } = engine.limits
-  return {
-    ...durabilityOf(engine),
-    limits: { appendBytesMax, streamNameMax: streamNameMax - orgPrefixChars },
-    tenant(scope): Eventlog {
-      const orgId = orgOf(scope)
-      const named = (stream: string): string => {
-        if (stream === '') throw fault('INVALID_FIELD', { field: 'stream', why: 'has no name' })
-        return `${orgId}/${stream}`
-      }
-      return {
-        append: (stream, events, options) => engine.append(named(stream), events, options),
-        read: (stream, options) => engine.read(named(stream), options),
-        bounds: stream => engine.bounds(named(stream)),
-        follow: (stream, options) => engine.follow(named(stream), options),
-        trim: (stream, through) => engine.trim(named(stream), through),
-        rewrite: (stream, range, events) => engine.rewrite(named(stream), range, events),
-        remove: stream => engine.remove(named(stream)),
-      }
-    },
-  }
-}
+export { scopeStorage, tenantStore } from './scoped-ports/storage.ts'
+export { scopeEventlog } from './scoped-ports/streams.ts'
 
 export const scopeBlobs = (engine: BlobsEngine): ScopedBlobs => ({ tenant: scope => engine.within(orgOf(scope)) })
 export const scopeSearch = (engine: SearchEngine): ScopedSearch => ({ tenant: scope => engine.within(orgOf(scope)), shared: scope => sharedPassages(engine, orgOf(scope)) })
 
-/** The face of a port that a plugin receives: scoped where the port holds an organisation's data, the engine itself elsewhere. */
-export function faceOf(portId: string, engine: unknown, plugin: Plugin): unknown {
-  if (portId === 'port:storage') return scopeStorage(engine as StorageEngine, plugin)
-  if (portId === 'port:eventlog') return scopeEventlog(engine as EventlogEngine)
-  if (portId === 'port:blobs') return scopeBlobs(engine as BlobsEngine)
-  if (portId === 'port:search') return scopeSearch(engine as SearchEngine)
-  return engine
+/** What a plugin receives of a port. The clock alone is the same for all. */
+export function faceOf(portId: string, engine: unknown, plugin: Plugin, mailWait: MailWait = () => 0): unknown {
+  switch (portId) {
+    case 'port:storage': return scopeStorage(engine as StorageEngine, plugin)
+    case 'port:eventlog': return scopeEventlog(engine as EventlogEngine, plugin)
+    case 'port:blobs': return scopeBlobs(engine as BlobsEngine)
+    case 'port:search': return scopeSearch(engine as SearchEngine)
+    case 'port:billing': return declaredBilling(engine as Ledger, plugin)
+    case 'port:queue': return declaredQueue(engine as Queue, plugin)
+    case 'port:mail': return declaredMail(engine as Mailer, plugin, mailWait)
+    case 'port:models': return declaredModels(engine as ModelProvider, plugin)
+    case 'port:limits': return declaredLimits(engine as RateLimiter, plugin)
+    case 'port:traces': return declaredTraces(engine as Tracer, plugin)
+    default: return engine
+  }
 }

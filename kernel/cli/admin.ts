@@ -1,11 +1,12 @@
 // The admin socket: commands run inside the living server, one JSON line each way. Who may open DATA_DIR may command.
 import { createHash } from 'node:crypto'
-import { chmodSync, mkdirSync, rmSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fault, isFault } from '#contracts/faults.ts'
 import type { RunnableCommand } from '../plugin.ts'
+import { requirePrivate } from './private.ts'
 import { createValidator } from '../validate.ts'
 
 export type Commands = ReadonlyMap<string, RunnableCommand>
@@ -55,6 +56,7 @@ export async function serveAdmin(dataDir: string, commands: () => Commands): Pro
   if (await askServer(dataDir, 'help', {})) throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: 'another server runs on it; each has a folder of its own' })
   const path = socketPath(dataDir), open = new Set<Socket>()
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  requirePrivate(path, dataDir)
   rmSync(path, { force: true })
   const server = createServer(socket => {
     open.add(socket)
@@ -71,9 +73,13 @@ export async function serveAdmin(dataDir: string, commands: () => Commands): Pro
   }
 }
 
-/** Undefined when no server listens there. */
+/** Undefined when no server listens there. INVALID_FIELD where somebody else may. */
 export const askServer = (dataDir: string, command: string, options: unknown): Promise<Answer | undefined> => new Promise((done, failed) => {
-  const socket = createConnection(socketPath(dataDir))
+  const path = socketPath(dataDir)
+  // Without a socket there is nobody to be mistaken for.
+  if (!lstatSync(path, { throwIfNoEntry: false })) return done(undefined)
+  requirePrivate(path, dataDir)
+  const socket = createConnection(path)
   let heard = ''
   socket.on('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error)))
   socket.once('connect', () => socket.write(`${JSON.stringify({ command, options })}\n`))

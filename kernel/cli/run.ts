@@ -13,6 +13,7 @@ import { defectCode, guardProcess } from './guard.ts'
 import { createGenerations, importOnce } from '../generations.ts'
 import type { Plugin, RunnableCommand } from '../plugin.ts'
 import { readChoices } from '../choices.ts'
+import { stayAwake } from '../loading/awake.ts'
 import { loadPlugins, writeWhole } from '../sources.ts'
 import { createThreads } from '../threads/standin.ts'
 import { watchPlugins } from '../watch.ts'
@@ -176,7 +177,17 @@ async function help(): Promise<void> {
   for (const { name, fallback, about } of helpOf(plugins)) print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
 }
 
+/** What is waited for may hang on a timer alone (a store that is away is tried again), and that keeps no process. */
 export async function run(args: string[]): Promise<void> {
+  const sleep = stayAwake()
+  try {
+    await perform(args)
+  } finally {
+    sleep()
+  }
+}
+
+async function perform(args: string[]): Promise<void> {
   const at = args.findIndex(arg => arg.startsWith('-')), words = at < 0 ? args : args.slice(0, at), rest = at < 0 ? [] : args.slice(at)
   if (rest.includes('--help') || rest.includes('-h') || words.length === 0) return help()
   switch (words.join(' ')) {

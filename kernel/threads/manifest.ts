@@ -7,7 +7,7 @@ import type { Plugin } from '../plugin.ts'
 export type Bounds = { /** MiB of heap, and of buffers beside it. */ readonly memory_mb: number; /** How long the thread may not answer before it is ended. */ readonly stall_ms: number }
 export const boundsDefault: Bounds = { memory_mb: 128, stall_ms: 10_000 }
 
-export type Manifest = Pick<Plugin, 'name' | 'version' | 'kernel' | 'mount' | 'uses' | 'config' | 'limits' | 'collections' | 'system' | 'emits'> & {
+export type Manifest = Pick<Plugin, 'name' | 'version' | 'kernel' | 'mount' | 'uses' | 'config' | 'limits' | 'collections' | 'system' | 'may' | 'names' | 'emits'> & {
   readonly contract?: Contract
   readonly jobs: Readonly<Record<string, NonNullable<Plugin['jobs']>[string]['options'] | null>>
   readonly commands: Readonly<Record<string, Pick<NonNullable<Plugin['commands']>[string], 'summary' | 'options' | 'needsServer'>>>
@@ -22,7 +22,7 @@ export type Item = { readonly fields: Readonly<Record<string, unknown>>; readonl
 export type Hello = { readonly manifest: Manifest; readonly items: readonly Item[] } | { readonly refused: string }
 
 export function manifestOf(plugin: Plugin): Manifest {
-  const { name, version, kernel, mount, uses = {}, config, limits, collections, system, emits, contract, jobs = {}, commands = {}, contributes = [] } = plugin
+  const { name, version, kernel, mount, uses = {}, config, limits, collections, system, may, names, emits, contract, jobs = {}, commands = {}, contributes = [] } = plugin
   const unfit = [
     ...Object.keys(plugin.provides ?? {}).map(one => `it provides the service ${one}, and others call a service without waiting`),
     ...(plugin.records ? ['it keeps records of live work'] : []),
@@ -31,7 +31,7 @@ export function manifestOf(plugin: Plugin): Manifest {
     ...contributes.filter(({ remote }) => !remote).map(({ point }) => `it contributes to ${point}, whose items are asked without waiting`),
   ]
   const data = {
-    name, version, kernel, mount, uses, config, limits, collections, system, emits, contract, unfit,
+    name, version, kernel, mount, uses, config, limits, collections, system, may, names, emits, contract, unfit,
     jobs: Object.fromEntries(Object.entries(jobs).map(([job, { options }]) => [job, options ?? null])),
     commands: Object.fromEntries(Object.entries(commands).map(([command, { summary, options, needsServer }]) => [command, { summary, options, needsServer }])),
     contributes: contributes.map(({ point, remote = false }) => ({ point, remote })),

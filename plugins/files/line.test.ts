@@ -80,9 +80,10 @@ test('whoever waits too long, or goes away, gives its place up', async () => {
 })
 
 test('work that fails gives its place back', async () => {
-  const clock = manualClock(), line = createLine({ atOnce: 1, perUser: 1, waitingMax: 0, waitMsMax: 1000 }, clock)
-  await line.enter('a', never, async () => { throw new Error('failed') }).then(() => assert.unreachable(), (error: Error) => assert.is(error.message, 'failed'))
-  assert.is(await line.enter('a', never, async () => 'again'), 'again')
+  const clock = manualClock(), line = createLine({ atOnce: 1, perUser: 1, perAddress: 1, waitingMax: 0, waitMsMax: 1000 }, clock)
+  const comer = { user: 'a', address: '192.0.2.1' }
+  await line.enter(comer, never, async () => { throw new Error('failed') }).then(() => assert.unreachable(), (error: Error) => assert.is(error.message, 'failed'))
+  assert.is(await line.enter(comer, never, async () => 'again'), 'again')
 })
 
 test.run()

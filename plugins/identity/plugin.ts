@@ -26,6 +26,7 @@ export default definePlugin({
   contract: { ...auth, ...apiKeys },
   uses: { store: Storage, mail: Mail, billing: Billing, clock: SystemClock, limits: Limits, host: Host, peers: Peers },
   config: IdentityConfig,
+  may: { credit: ['first credits'], mail: 'codes that prove an address' },
   limits: {
     token: { count: 60, perMs: 60_000 },
     register: { count: 20, perMs: 3_600_000 },

@@ -22,6 +22,7 @@ export default definePlugin({
   uses: { plugins: Plugins, storage: Storage, clock: SystemClock },
   collections: [Parcels, Parts],
   system: [across],
+  may: { plugins: 'what operators choose' },
   config: t.Object({
     token: t.Optional(t.String({ minLength: 32, maxLength: 1000, 'x-secret': true, description: 'Opens the operations under /operator to whoever has it; without it they are closed. 32 characters or more.' })),
     data_dir: t.String({ default: './data', 'x-env': 'DATA_DIR', description: 'Plugins from npm are installed in its folder packages, each version in one of its own.' }),

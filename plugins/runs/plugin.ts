@@ -45,6 +45,8 @@ export default definePlugin({
   contract: { ...runRows, ...sessionRows },
   uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, traces: Traces, clock: SystemClock, queue: JobQueue, host: Host, peers: Peers, agents: Agents, tools: Tools, uploads: Uploads, artifacts: Artifacts },
   config: RunsConfig,
+  may: { charge: 'what a run costs', models: 'the steps of a run' },
+  names: 'unprefixed',
   limits: { runs: { perSecond: 20, burst: 40 } },
   collections: [Runs, Sessions, EventBytes, ToolInvocations],
   system: [sweepReason, retentionReason, crowdingReason, verifyReason],

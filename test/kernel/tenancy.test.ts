@@ -62,7 +62,7 @@ test('what belongs to a tenant is never written without one, even by the system'
 })
 
 test('streams of two organisations share no name', async () => {
-  const log = scopeEventlog(server.engine<EventlogEngine>('eventlog'))
+  const log = scopeEventlog(server.engine<EventlogEngine>('eventlog'), { name: 'noter' })
   await log.tenant({ orgId: mine }).append('run:1', [{ type: 'a', data: 1 }])
   assert.equal(await log.tenant({ orgId: other }).read('run:1'), [])
   assert.is((await log.tenant({ orgId: mine }).read('run:1')).length, 1)

@@ -66,20 +66,21 @@ export function scopedStorage(engine: StorageEngine): StorageEngine {
   }
 }
 
+const kit = { name: 'kit' }, within = `${ours}/${kit.name}/`
 /** The same names are written in another organisation too. */
 export function scopedEventlog(engine: EventlogEngine): EventlogEngine {
-  const log = scopeEventlog(engine).tenant({ orgId: ours }), other = scopeEventlog(engine).tenant({ orgId: theirs })
+  const log = scopeEventlog(engine, kit).tenant({ orgId: ours }), other = scopeEventlog(engine, kit).tenant({ orgId: theirs })
   return {
     ...log,
-    limits: { ...engine.limits, streamNameMax: engine.limits.streamNameMax - ours.length - 1 },
+    limits: { ...engine.limits, streamNameMax: engine.limits.streamNameMax - within.length },
     async append(stream, events, options) {
       const last = await log.append(stream, events, options)
       await other.append(stream, [{ type: 'shadow', data: null }]).catch(() => undefined)
       return last
     },
     // Whoever lists and restores streams does so beneath all organisations.
-    streams: async ({ after, limit }) => (await engine.streams({ after: `${ours}/${after ?? ''}`, limit })).filter(name => name.startsWith(`${ours}/`)).map(name => name.slice(ours.length + 1)),
-    restore: (stream, after, events) => engine.restore(`${ours}/${stream}`, after, events),
+    streams: async ({ after, limit }) => (await engine.streams({ after: `${within}${after ?? ''}`, limit })).filter(name => name.startsWith(within)).map(name => name.slice(within.length)),
+    restore: (stream, after, events) => engine.restore(`${within}${stream}`, after, events),
     durable: () => engine.durable(), ping: () => engine.ping(), close: () => engine.close(),
     ...(engine.epoch ? { epoch: () => engine.epoch!() } : {}),
   }

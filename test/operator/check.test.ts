@@ -36,6 +36,13 @@ test('everything that is wrong is told at once, by its setting', async () => {
   assert.match(wrong[4]![2]!, /lease_ms/)
 })
 
+test('two stores that are away are both told, although nothing but a timer is waited for meanwhile', async () => {
+  const away = `127.0.0.1:${await freePort()}`
+  const report = await asked({ STORAGE_URL: `mongodb://${away}/db?serverSelectionTimeoutMS=300`, SEARCH_URL: `opensearch://${away}/x` })
+  assert.equal([report.code, report.ok], [1, false])
+  assert.equal(wrongIn(report).map(([what]) => what).filter(what => what === 'storage' || what === 'search'), ['storage', 'search'])
+})
+
 test('what rides on a port that is away is told, too, and no secret with it', async () => {
   const report = await asked({ STORAGE_URL: `mongodb://ann:hunter2@127.0.0.1:${await freePort()}/db?serverSelectionTimeoutMS=300` })
   assert.equal(wrongIn(report).map(([what]) => what), ['storage', 'eventlog', 'billing', 'queue', 'blobs', 'limits'])

@@ -1,5 +1,6 @@
 // The launcher on a machine whose Node is older, before anything of ours could run there.
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -19,6 +20,17 @@ whereOld('on an older Node, with install scripts disabled, the launcher says wha
   assert.is(status, 1)
   assert.match(stderr, /runs on Node 24 or newer[\s\S]*npm rebuild node --ignore-scripts=false/)
   assert.not.match(stderr, /SyntaxError/)
+})
+
+test('a shell that ends by a signal, as npm has one before the program, takes the server with it', async () => {
+  const env = { ...process.env, HOST: '127.0.0.1', PORT: '0', DATA_DIR: join(home, 'data'), LOG_LEVEL: 'error', npm_lifecycle_event: 'start' }
+  const shell = spawn('sh', ['-c', `"${process.execPath}" kernel/launch.mjs kernel/main.ts start; true`], { cwd: root, env, stdio: ['ignore', 'pipe', 'ignore'] })
+  const said: string[] = [], serving = new Promise<void>(found => shell.stdout.on('data', (part: Buffer) => { if (said.push(String(part)) && said.join('').includes('Serving')) found() }))
+  // The pipe ends when the last process that holds it has.
+  const ended = once(shell.stdout, 'close')
+  await serving
+  shell.kill('SIGTERM')
+  await Promise.race([ended, new Promise((_, fail) => setTimeout(fail, 30_000, new Error('the server still runs')).unref())])
 })
 
 test.after(() => rmSync(home, { recursive: true, force: true }))

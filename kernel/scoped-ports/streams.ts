@@ -1,0 +1,35 @@
+// Streams of events, named within an organisation and within the plugin that writes them.
+import { fault } from '#contracts/faults.ts'
+import type { Eventlog, EventlogEngine, ScopedEventlog } from '#ports/eventlog.ts'
+import type { Plugin } from '../plugin.ts'
+import { durabilityOf, orgOf } from './organisation.ts'
+
+/** Of an organisation's id and the slash behind it, in front of the name of each of its streams. */
+const orgPrefixChars = 37
+
+/** No plugin's name has a slash, and no unprefixed stream's: none can be taken for another's. */
+export function scopeEventlog(engine: EventlogEngine, { name, names }: Pick<Plugin, 'name' | 'names'>): ScopedEventlog {
+  const within = (stream: string): string => {
+    if (stream === '') throw fault('INVALID_FIELD', { field: 'stream', why: 'has no name' })
+    if (names !== 'unprefixed') return `${name}/${stream}`
+    if (stream.includes('/')) throw fault('INVALID_FIELD', { field: 'stream', why: 'has a slash in its name' })
+    return stream
+  }
+  const { appendBytesMax, streamNameMax } = engine.limits, prefixChars = orgPrefixChars + within('x').length - 1
+  return {
+    ...durabilityOf(engine),
+    limits: { appendBytesMax, streamNameMax: streamNameMax - prefixChars },
+    tenant(scope): Eventlog {
+      const orgId = orgOf(scope), named = (stream: string) => `${orgId}/${within(stream)}`
+      return {
+        append: (stream, events, options) => engine.append(named(stream), events, options),
+        read: (stream, options) => engine.read(named(stream), options),
+        bounds: stream => engine.bounds(named(stream)),
+        follow: (stream, options) => engine.follow(named(stream), options),
+        trim: (stream, through) => engine.trim(named(stream), through),
+        rewrite: (stream, range, events) => engine.rewrite(named(stream), range, events),
+        remove: stream => engine.remove(named(stream)),
+      }
+    },
+  }
+}
