@@ -29,13 +29,17 @@ const isOurs = (entry: string) => entry.startsWith(builtInDir)
 /** Where a package is installed, what it depends on lies beside it. */
 const rootOf = (entry: string) => (entry.includes('/node_modules/') ? entry.slice(0, entry.indexOf('/node_modules/')) : dirname(entry))
 
+/** The file of a frame such as `    at name (file:///folder/plugin.js?gen=2:10:5)`. */
+function fileOf(frame: string): string | undefined {
+  const open = frame.lastIndexOf(' ('), place = open < 0 ? frame.replace(/^ {4}at (?:async )?/, '') : frame.slice(open + 2)
+  const [path = ''] = place.replace(/:\d{1,9}:\d{1,9}\)?$/, '').split('?', 1)
+  if (path.startsWith('file:///') && URL.canParse(path)) return fileURLToPath(path)
+  return path.startsWith('/') ? path : undefined
+}
 /** The files of a stack, the innermost first. */
 function filesIn(error: unknown): string[] {
   const { stack = '' } = error instanceof Error ? error : {}
-  return [...stack.matchAll(/(file:\/\/\/|\/)([^()\n]*?)(?:\?[^:()\n]*)?:\d+:\d+/g)].flatMap(([, start, path]) => {
-    const url = `file:///${path!}`
-    return start === '/' ? [`/${path!}`] : URL.canParse(url) ? [fileURLToPath(url)] : []
-  })
+  return stack.split('\n').filter(line => line.startsWith('    at ')).flatMap(line => fileOf(line) ?? [])
 }
 /** The plugin in whose folder the innermost of these lies; the platform itself lies in nobody's. */
 function culprit(files: readonly string[], plugins: readonly Known[]): Known | undefined {
