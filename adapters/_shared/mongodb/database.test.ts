@@ -21,6 +21,13 @@ test('an option that there is not is refused, and no password is told', async ()
   assert.not.match(String(refused), /hidden/)
 })
 
+if (mongoUrl === undefined) test.skip('mongodb: reads are of what a majority has (MONGODB_URL is not set)', () => undefined)
+else test('mongodb: reads ask for what a majority has, writes wait for one', async () => {
+  const { db, close } = await connect(new URL(mongoUrl!)), { readConcern, writeConcern, readPreference } = db.collection('things')
+  assert.equal([readConcern?.level, writeConcern?.w, writeConcern?.journal, readPreference?.mode], ['majority', 'majority', true, 'primary'])
+  await close()
+})
+
 if (mongoUrl === undefined) test.skip('mongodb: found by its second host (MONGODB_URL is not set)', () => undefined)
 else test('mongodb: found by its second host, where the first does not answer', async () => {
   const { host } = new URL(mongoUrl!), url = new URL(`mongodb://127.0.0.1:${await freePort()}/app?hosts=${host}`), { ping, close } = await connect(url)
