@@ -1,7 +1,7 @@
 import { Type as t, type Static } from 'typebox'
 
 export const FilesConfig = t.Object({
-  receiving_max: t.Integer({ default: 16, minimum: 1, maximum: 1000, description: 'Uploads received at a time in this process; one user has at most a quarter of them.' }),
+  receiving_max: t.Integer({ default: 16, minimum: 1, maximum: 1000, description: 'Uploads received at a time in this process; one user has at most a quarter of them, one address half.' }),
   line_max: t.Integer({ default: 64, minimum: 0, maximum: 10_000, description: 'Uploads that wait for a place; more are answered 429.' }),
   parse_ms: t.Integer({ default: 60_000, minimum: 100, maximum: 3_600_000, description: 'How long the text of one file may take, in milliseconds.' }),
 })

@@ -5,11 +5,11 @@ import { createLine } from './line.ts'
 
 const never = new AbortController().signal
 /** Work that ends when it is told to. */
-function stage(bounds: { atOnce?: number; perUser?: number; waitingMax?: number } = {}) {
-  const clock = manualClock(), line = createLine({ atOnce: 2, perUser: 2, waitingMax: 2, waitMsMax: 1000, ...bounds }, clock), begun: string[] = [], ends = new Map<string, () => void>(), told: string[] = []
+function stage(bounds: { atOnce?: number; perUser?: number; perAddress?: number; waitingMax?: number } = {}) {
+  const clock = manualClock(), line = createLine({ atOnce: 2, perUser: 2, perAddress: 9, waitingMax: 2, waitMsMax: 1000, ...bounds }, clock), begun: string[] = [], ends = new Map<string, () => void>(), told: string[] = []
   return {
     clock, begun, told,
-    enter: (name: string, user = name, signal = never) => void line.enter(user, signal, () => new Promise<void>(resolve => { begun.push(name); ends.set(name, resolve) })).then(() => told.push(`${name} ended`), (error: Error) => told.push(`${name} ${error.message}`)),
+    enter: (name: string, user = name, signal = never, address = '10.0.0.1') => void line.enter({ user, address }, signal, () => new Promise<void>(resolve => { begun.push(name); ends.set(name, resolve) })).then(() => told.push(`${name} ended`), (error: Error) => told.push(`${name} ${error.message}`)),
     async end(name: string) { ends.get(name)!(); await clock.settle() },
   }
 }
@@ -50,6 +50,18 @@ test('a user with a full share waits, and holds up nobody else', async () => {
   assert.equal(begun.at(-1), 'a2')
 })
 
+test('an address with a full share waits too, whatever users it has; a /64 is one address', async () => {
+  const { enter, end, begun, clock } = stage({ atOnce: 4, perAddress: 2, waitingMax: 5 })
+  enter('a', 'a', never, '2001:db8::1')
+  enter('b', 'b', never, '2001:db8::2')
+  enter('c', 'c', never, '2001:db8::3')
+  enter('d', 'd', never, '2001:db8:0:1::1')
+  await clock.settle()
+  assert.equal(begun, ['a', 'b', 'd'])
+  await end('a')
+  assert.equal(begun, ['a', 'b', 'd', 'c'])
+})
+
 test('whoever waits too long, or goes away, gives its place up', async () => {
   const { enter, end, begun, told, clock } = stage({ atOnce: 1 }), gone = new AbortController()
   enter('a')
@@ -68,9 +80,9 @@ test('whoever waits too long, or goes away, gives its place up', async () => {
 })
 
 test('work that fails gives its place back', async () => {
-  const clock = manualClock(), line = createLine({ atOnce: 1, perUser: 1, waitingMax: 0, waitMsMax: 1000 }, clock)
-  await line.enter('a', never, async () => { throw new Error('failed') }).then(() => assert.unreachable(), (error: Error) => assert.is(error.message, 'failed'))
-  assert.is(await line.enter('a', never, async () => 'again'), 'again')
+  const clock = manualClock(), line = createLine({ atOnce: 1, perUser: 1, perAddress: 1, waitingMax: 0, waitMsMax: 1000 }, clock)
+  await line.enter({ user: 'a', address: '10.0.0.1' }, never, async () => { throw new Error('failed') }).then(() => assert.unreachable(), (error: Error) => assert.is(error.message, 'failed'))
+  assert.is(await line.enter({ user: 'a', address: '10.0.0.1' }, never, async () => 'again'), 'again')
 })
 
 test.run()

@@ -1,36 +1,40 @@
-// So many at a time, so many waiting their turn, no user with more than a share: an upload that trickles in holds its place for long.
+// So many at a time, so many waiting their turn, no user and no address with more than a share: an upload that trickles in holds its place for long.
 import { fault } from '#kernel'
+import { addressGroup } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
 
-type Waiting = { readonly user: string; readonly go: () => void }
-type Bounds = { readonly atOnce: number; readonly perUser: number; readonly waitingMax: number; readonly waitMsMax: number }
+export type Comer = { readonly user: string; readonly address: string }
+type Waiting = { readonly who: Comer; readonly go: () => void }
+type Bounds = { readonly atOnce: number; readonly perUser: number; readonly perAddress: number; readonly waitingMax: number; readonly waitMsMax: number }
 
-export function createLine({ atOnce, perUser, waitingMax, waitMsMax }: Bounds, clock: Clock) {
+export function createLine({ atOnce, perUser, perAddress, waitingMax, waitMsMax }: Bounds, clock: Clock) {
   const inside = new Map<string, number>(), line: Waiting[] = []
   let busy = 0
-  const insideOf = (user: string) => inside.get(user) ?? 0
-  const fits = (user: string) => busy < atOnce && insideOf(user) < perUser
-  const take = (user: string) => {
-    busy++
-    inside.set(user, insideOf(user) + 1)
+  const insideOf = (key: string) => inside.get(key) ?? 0
+  const keysOf = ({ user, address }: Comer) => ({ user: `user ${user}`, address: `address ${addressGroup(address)}` })
+  const fits = (who: Comer) => busy < atOnce && insideOf(keysOf(who).user) < perUser && insideOf(keysOf(who).address) < perAddress
+  const count = (who: Comer, by: 1 | -1) => {
+    busy += by
+    for (const key of Object.values(keysOf(who))) {
+      if (insideOf(key) + by === 0) inside.delete(key)
+      else inside.set(key, insideOf(key) + by)
+    }
   }
-  const leave = (user: string) => {
-    busy--
-    if (insideOf(user) === 1) inside.delete(user)
-    else inside.set(user, insideOf(user) - 1)
-    // The first whose user has room: a user with a full share holds up nobody else.
-    const at = line.findIndex(waiting => fits(waiting.user)), next = line[at]
+  const leave = (who: Comer) => {
+    count(who, -1)
+    // The first who has room: one with a full share holds up nobody else.
+    const at = line.findIndex(waiting => fits(waiting.who)), next = line[at]
     if (!next) return
     line.splice(at, 1)
-    take(next.user)
+    count(next.who, 1)
     next.go()
   }
   const shed = () => fault('SHEDDING', { seconds: waitMsMax / 1000 }, { retryAfterMs: waitMsMax })
 
-  const wait = async (user: string, signal: AbortSignal) => {
+  const wait = async (who: Comer, signal: AbortSignal) => {
     if (line.length >= waitingMax) throw shed()
     const { promise, resolve } = Promise.withResolvers<'turn'>()
-    const mine: Waiting = { user, go: () => resolve('turn') }
+    const mine: Waiting = { who, go: () => resolve('turn') }
     line.push(mine)
     const over = new AbortController(), stop = AbortSignal.any([signal, over.signal])
     const late = clock.sleep(waitMsMax, stop).then(() => 'late' as const, () => 'gone' as const)
@@ -45,13 +49,13 @@ export function createLine({ atOnce, perUser, waitingMax, waitMsMax }: Bounds, c
   }
   return {
     /** Runs `work` when its turn has come. SHEDDING when the line is full or the wait was too long; the signal's reason when it aborts meanwhile. */
-    async enter<T>(user: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-      if (fits(user)) take(user)
-      else await wait(user, signal)
+    async enter<T>(who: Comer, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+      if (fits(who)) count(who, 1)
+      else await wait(who, signal)
       try {
         return await work()
       } finally {
-        leave(user)
+        leave(who)
       }
     },
   }

@@ -30,7 +30,7 @@ export default definePlugin({
   },
   provides: { uploadsApi: api.Uploads, artifactsApi: api.Artifacts },
   routes: {
-    'POST /uploads': ({ uploads, caller, body, signal }) => uploads.create(caller, body, signal),
+    'POST /uploads': ({ uploads, caller, body, address, signal }) => uploads.create(caller, body, address, signal),
     'GET /uploads/{id}': ({ uploads, caller, params, signal }) => uploads.read(caller, params.id, signal),
     'GET /uploads/{id}/raw': ({ uploads, caller, params, signal }) => uploads.raw(caller, params.id, signal),
     'POST /artifacts': ({ artifacts, caller, body, signal }) => artifacts.createOwn(caller, body, signal),

@@ -23,7 +23,7 @@ type Deps = { store: ScopedStorage; blobs: ScopedBlobs; queue: Queue; clock: Clo
 export const parseJob = 'files.parse'
 
 export function createUploads({ store, blobs, queue, clock, config, sessionOwners, keeper, parsing }: Deps) {
-  const line = createLine({ atOnce: config.receiving_max, perUser: Math.ceil(config.receiving_max / 4), waitingMax: config.line_max, waitMsMax: lineMsMax }, clock)
+  const line = createLine({ atOnce: config.receiving_max, perUser: Math.ceil(config.receiving_max / 4), perAddress: Math.ceil(config.receiving_max / 2), waitingMax: config.line_max, waitMsMax: lineMsMax }, clock)
   /** NOT_FOUND tells of `what`. */
   const find = async (scope: Scope, id: string, what = 'upload'): Promise<Upload> => {
     const upload = await ownFile(store, Uploads, scope, id)
@@ -64,8 +64,8 @@ export function createUploads({ store, blobs, queue, clock, config, sessionOwner
   }
   return {
     find, discard,
-    async create(scope: Scope, body: Body, signal: AbortSignal): Promise<{ upload_id: string }> {
-      const upload = await line.enter(scope.userId, signal, () => receive(scope, body, signal))
+    async create(scope: Scope, body: Body, address: string, signal: AbortSignal): Promise<{ upload_id: string }> {
+      const upload = await line.enter({ user: scope.userId, address }, signal, () => receive(scope, body, signal))
       try {
         await begin(scope, upload, signal)
         // Its session may have gone meanwhile, and taken the document along.
