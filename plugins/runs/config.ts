@@ -23,6 +23,9 @@ export const RunsConfig = t.Object({
   events_bytes_max_per_org: setting(0, 0, 'Bytes of events (as JSON) that the ended runs of one organisation may keep once they were made small; beyond it the oldest are forgotten but for their ends. 0: unbounded.'),
   keys_kept_ms: setting(2_592_000_000, 0, 'How long after the end of a run its idempotency key still answers it, in milliseconds, and never shorter than its events are kept; 0: as long as the conversation.'),
   retention_ms: setting(60_000, 50, 'How often runs whose time has come are looked for, in milliseconds.'),
+  search_chars_max: setting(400_000, 1000, 'Characters of one message that the search finds words in.'),
+  search_wait_ms: setting(200, 0, 'How long after the end of a run its messages wait to be written into the search index together with others, in milliseconds.'),
+  sessions_max_per_org: setting(1_000_000, 1, 'Conversations of one organisation; beyond them none is begun.'),
   result_chars_max: setting(16_000, 1000, 'Characters of a tool result that the model reads; a longer one is kept whole as an artifact.'),
 })
 export type RunsConfig = Static<typeof RunsConfig>
