@@ -86,7 +86,7 @@ export const sessions = contract({
   'GET /sessions': { summary: 'List your conversations, the latest first', query: Paging, reply: page(Session) },
   'GET /sessions/{id}': { ...session, summary: 'Read a conversation', description: 'With its latest runs, newest first, and the recent events of the newest run.', reply: t.Object({ ...Session.properties, runs: t.Array(RunSummary), events: t.Array(SessionEvent) }) },
   'GET /sessions/search': {
-    summary: 'Search your conversations', description: 'Those in which a message, or the title, holds every word, the latest first. A page looks at a bounded number of messages: it may be short and still have a next one.',
+    summary: 'Search your conversations', description: 'Those in which a message, or the title, holds every word, the latest begun first. Messages are found from shortly after the end of their run; what a fork has in common with the conversation that it was made of is found there. A page is full unless it is the last.',
     query: t.Object({ ...Paging.properties, q: t.String({ minLength: 1, maxLength: 200, description: 'Words.' }) }), reply: page(SearchHit),
   },
   'POST /sessions/{id}/branch': {

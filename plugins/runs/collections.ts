@@ -70,6 +70,12 @@ export type Run = {
   /** What its events took then, in bytes of JSON, and when it ended, in milliseconds since the epoch; absent when they were forgotten. */
   readonly keptBytes?: number
   readonly keptSince?: number
+  /** Set until the search index holds what the closed run says now, in milliseconds since the epoch. */
+  readonly unindexed?: number
+  /** A run that was taken over into a fork: nobody drove it, and it has no log. */
+  readonly copied?: true
+  /** Of a copy: the run that has its texts. Absent when the copy has inherited them. */
+  readonly source?: string
 }
 export type Session = {
   readonly id: string
@@ -88,6 +94,8 @@ export type Session = {
   /** Counts the changes of `queue`: a condition on it means this very queue. */
   readonly rev: number
   readonly deleting?: boolean
+  /** Set until the search index holds its title, in milliseconds since the epoch. */
+  readonly unindexed?: number
   readonly createdAt: number
   readonly updatedAt: number
 }
@@ -95,11 +103,18 @@ export type Session = {
 /** What the events of an organisation's ended runs take, by its id. A hint: whoever is over the bound by it is counted anew. */
 export type KeptEvents = { readonly id: string; readonly orgId: string; readonly bytes: number }
 
+/** What lies under the prefix in the search index is to be taken out of it. */
+export type SearchRemoval = { readonly id: string; readonly orgId: string; readonly prefix: string; readonly createdAt: number }
+/** How far the conversations of before have been written into the search index: the last run's id. */
+export type SearchProgress = { readonly id: string; readonly after: string; readonly done: boolean }
+
 export const Runs = collection<Run>({
   name: 'runs', scope: 'tenant', owner: 'userId',
-  unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['due'], ['tidy'], ['orgId', 'keptSince']],
+  unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['due'], ['tidy'], ['orgId', 'keptSince'], ['unindexed'], ['source']],
 })
 export const EventBytes = collection<KeptEvents>({ name: 'event_bytes', scope: 'tenant', index: [['bytes']] })
-export const Sessions = collection<Session>({ name: 'sessions', scope: 'tenant', owner: 'userId', index: [['orgId', 'userId', 'updatedAt']] })
+export const Sessions = collection<Session>({ name: 'sessions', scope: 'tenant', owner: 'userId', index: [['orgId', 'userId', 'updatedAt'], ['unindexed']] })
+export const SearchRemovals = collection<SearchRemoval>({ name: 'search_removals', scope: 'tenant', index: [['createdAt']] })
+export const SearchProgresses = collection<SearchProgress>({ name: 'search_progress', scope: 'platform' })
 
 export const streamOf = (runId: string) => `run:${runId}`

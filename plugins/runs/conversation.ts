@@ -3,6 +3,7 @@ import type { Attachment, Message } from '#ports/models.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, type Run } from './collections.ts'
 import type { SeenEnded } from './ended.ts'
+import type { ReadTexts } from './texts.ts'
 
 /** Past runs that a conversation reaches back to, and their characters. */
 const historyRunsMax = 50
@@ -17,16 +18,16 @@ export type ReadUploads = (scope: { readonly orgId: string; readonly userId: str
 type Draft = Pick<Run, 'id' | 'orgId' | 'userId' | 'sessionId' | 'opensSession' | 'request'>
 
 export type ReadConversation = (run: Draft) => Promise<Conversation>
-type Deps = { readonly store: ScopedStorage; readonly readUploads: ReadUploads; readonly ended: SeenEnded }
+type Deps = { readonly store: ScopedStorage; readonly readUploads: ReadUploads; readonly ended: SeenEnded; readonly readTexts: ReadTexts }
 
 /** `opensSession` spares the look-up where there can be no history. Files of earlier messages come after those of this one. */
-export const createConversation = ({ store, readUploads, ended }: Deps): ReadConversation => async run => {
+export const createConversation = ({ store, readUploads, ended, readTexts }: Deps): ReadConversation => async run => {
   const past: Exchange[] = [], ids: string[] = [...(run.request.attachments ?? [])]
   if (!run.opensSession) {
     // The run before this one may have ended, and its document not have heard of it.
     const { items } = await store.tenant(run).find(Runs, { where: { sessionId: run.sessionId, id: { lt: run.id }, status: { in: ['done', 'running'] } }, orderBy: ['id', 'desc'], limit: historyRunsMax })
     let chars = 0
-    for (const { status, request, answer, answerCut } of await Promise.all(items.map(ended))) {
+    for (const { status, request, answer, answerCut } of await readTexts(run, await Promise.all(items.map(ended)))) {
       if (status !== 'done') continue
       chars += request.message.length + (answer?.length ?? 0)
       if (chars > historyCharsMax) break

@@ -66,6 +66,8 @@ test('a search finds every word in requests, answers and titles, page by page, a
   const harbour = await talk(who, 'Harbour'), lighthouse = await talk(who, 'Lighthouse'), both = await talk(who, 'harbour lighthouse')
   await talk(stranger, 'harbour')
   const find = async (query: string) => (await who.call('GET', `/sessions/search?${query}`)).body as { items: { session: { id: string }; matches: { role: string; excerpt: string }[] }[]; next_cursor?: string }
+  // Messages are written into the index when their run has ended.
+  for (const query of ['q=HARBOUR', 'q=lighthouse+harbour', 'q=alighthouse']) while ((await find(query)).items.length < (query === 'q=HARBOUR' ? 2 : 1)) await new Promise(resolve => setTimeout(resolve, 10))
   assert.equal((await find('q=HARBOUR')).items.map(({ session }) => session.id), [both, harbour])
   assert.equal((await find('q=lighthouse+harbour')).items.map(({ session }) => session.id), [both])
   assert.equal((await find('q=nothing')).items, [])
@@ -73,6 +75,7 @@ test('a search finds every word in requests, answers and titles, page by page, a
   const first = await find('q=harbour&limit=1'), second = await find(`q=harbour&limit=1&cursor=${encodeURIComponent(first.next_cursor!)}`)
   assert.equal([...first.items, ...second.items].map(({ session }) => session.id), [both, harbour])
   assert.is((await who.call('GET', '/sessions/search?q=%21%21')).status, 400)
+  assert.is((await who.call('GET', '/sessions/search?q=x&cursor=nothing')).status, 400)
 })
 
 test.after(() => server.stop())

@@ -8,6 +8,7 @@ import { SystemClock, type Clock } from '#ports/clock.ts'
 import { EventLog, type ScopedEventlog } from '#ports/eventlog.ts'
 import { Models } from '#ports/models.ts'
 import { JobQueue, type Queue } from '#ports/queue.ts'
+import { Search } from '#ports/search.ts'
 import { Storage, type ScopedStorage } from '#ports/storage.ts'
 import { Traces } from '#ports/traces.ts'
 import { builtIn } from './agents.ts'
@@ -16,7 +17,7 @@ import { Agents, Tools } from './api.ts'
 import { createAudit, ToolInvocations } from './audit.ts'
 import { createBacklog } from './backlog.ts'
 import { verifyInstallation, verifyReason } from './check.ts'
-import { EventBytes, Runs, Sessions } from './collections.ts'
+import { EventBytes, Runs, SearchProgresses, SearchRemovals, Sessions } from './collections.ts'
 import { RunsConfig } from './config.ts'
 import { createCrowding, crowdingReason } from './crowding.ts'
 import { createDriver, type Driver, type DriverDeps } from './drive.ts'
@@ -35,21 +36,24 @@ import { createRetention, retentionReason } from './retention.ts'
 import { createRuns } from './runs.ts'
 import { createSessions } from './sessions.ts'
 import { createAdmit } from './steps/admit.ts'
+import { createSearch } from './search.ts'
 import { createSweep, sweepReason } from './sweep.ts'
+import { createReadTexts } from './texts.ts'
 import { keepTime } from './time.ts'
 import { createToolbox } from './toolbox.ts'
 import { createTraced } from './traced.ts'
+import { createTranscripts, transcriptsReason, type Transcripts } from './transcripts.ts'
 
 export default definePlugin({
   name: 'runs', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
   contract: { ...runRows, ...sessionRows },
-  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, traces: Traces, clock: SystemClock, queue: JobQueue, host: Host, peers: Peers, agents: Agents, tools: Tools, uploads: Uploads, artifacts: Artifacts },
+  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, traces: Traces, clock: SystemClock, queue: JobQueue, search: Search, host: Host, peers: Peers, agents: Agents, tools: Tools, uploads: Uploads, artifacts: Artifacts },
   config: RunsConfig,
   may: { charge: 'what a run costs', models: 'the steps of a run' },
   names: 'unprefixed',
   limits: { runs: { perSecond: 20, burst: 40 } },
-  collections: [Runs, Sessions, EventBytes, ToolInvocations],
-  system: [sweepReason, retentionReason, crowdingReason, verifyReason],
+  collections: [Runs, Sessions, EventBytes, ToolInvocations, SearchRemovals, SearchProgresses],
+  system: [sweepReason, retentionReason, crowdingReason, verifyReason, transcriptsReason],
   emits: events,
   records: { reads: [recordsFormat], of: 'runs', live: async ({ store }) => ({ [recordsFormat]: await store.system(sweepReason).count(Runs, { phase: { in: ['admitting', 'placed'] } }) }) },
   services: {
@@ -58,6 +62,7 @@ export default definePlugin({
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
     ended: createEnded, readUploads: createReadUploads, readConversation: createConversation, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, lease: createLease, figures: createFigures, replies: createReplies,
     admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, crowding: createCrowding, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
+    readTexts: createReadTexts, transcripts: createTranscripts, find: createSearch,
   },
   routes: {
     'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),
@@ -67,7 +72,7 @@ export default definePlugin({
     'POST /runs/{run_id}/cancel': ({ runs, caller, params }) => runs.cancel(caller, params.run_id),
     'GET /sessions': ({ sessions, caller, query }) => sessions.list(caller, query),
     'GET /sessions/{id}': ({ sessions, caller, params }) => sessions.read(caller, params.id),
-    'GET /sessions/search': ({ history, caller, query }) => history.search(caller, query),
+    'GET /sessions/search': ({ find, caller, query }) => find(caller, query),
     'POST /sessions/{id}/branch': ({ history, caller, params, body }) => history.branch(caller, params.id, body),
     'POST /sessions/{id}/truncate': ({ history, caller, params, body }) => history.truncate(caller, params.id, body.message_id),
     'PATCH /sessions/{id}': ({ sessions, caller, params, body }) => sessions.rename(caller, params.id, body.title),
@@ -81,6 +86,7 @@ export default definePlugin({
   jobs: { [driveJob]: { run: ({ driver, data }: { driver: Driver; data: Json }) => driver.startNext(data as { orgId: string }, (data as { id: string }).id), options: { concurrency: 16, attemptsMax: 2 } } },
   commands: {
     verify: command({ summary: 'Checks every run and every ledger: one end each, one charge, no gap. Exit code 1 when anything does not hold.', options: t.Object({}, { additionalProperties: false }), run: verifyInstallation }),
+    reindex: command({ summary: 'Writes every conversation into the search index anew, in the background; for an index that was lost, or is another one now.', options: t.Object({}, { additionalProperties: false }), needsServer: true, run: async ({ transcripts }: { transcripts: Transcripts }) => { await transcripts.again(); return { ok: true } } }),
   },
   contributes: [...builtIn.map(agent => into(Agents, () => agent)), into(SessionOwners, sessionOwner)],
   start: keepTime,

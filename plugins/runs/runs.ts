@@ -13,8 +13,9 @@ import { cancelledTopic } from './remote.ts'
 import type { Replies } from './replies.ts'
 import type { Admit } from './steps/admit.ts'
 import { rest, unpause, withdraw } from './steps/turns.ts'
+import type { ReadTexts } from './texts.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering; figures: Figures; replies: Replies }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering; figures: Figures; replies: Replies; readTexts: ReadTexts }
 type Respond = { readonly question_id?: string | undefined; readonly answer: unknown }
 
 /** What clients may see, ending with the terminal event. `first` was shown already. */
@@ -34,6 +35,13 @@ async function* visible(first: readonly WireEvent[], after: number, batches: Asy
     stop()
   }
 }
+/** What a copy in a forked conversation shows: its answer, that it cost nothing, and its end. It has no log. */
+export const copiedEvents = ({ answer = '', answerCut, model, status, sessionId }: Run): WireEvent[] => [
+  ...(answer && !answerCut ? [{ type: 'token', data: { text: answer, step: 0, attempt: 1 } }] : []),
+  { type: 'usage', data: { input_tokens: 0, output_tokens: 0, total_tokens: 0, credits: 0, model, model_calls: 0 } },
+  { type: 'done', data: { status: status === 'cancelled' ? 'cancelled' : 'done', session_id: sessionId } },
+].map((one, at) => ({ seq: at + 1, ...one }))
+
 /** Events that a reader is handed at once; what is beyond them is followed. */
 const pageEvents = 1000
 /** Runs whose user is remembered, about 150 bytes each. */
@@ -46,7 +54,7 @@ async function missed(log: Eventlog, stream: string, after: number): Promise<num
   return after < first - 1 ? first : undefined
 }
 
-export function createRuns({ store, eventlog, clock, admission, driver, peers, figures, replies }: Deps) {
+export function createRuns({ store, eventlog, clock, admission, driver, peers, figures, replies, readTexts }: Deps) {
   const find = async (caller: Caller, runId: string): Promise<Run> => {
     const run = await store.tenant(caller).get(Runs, runId)
     if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
@@ -59,15 +67,15 @@ export function createRuns({ store, eventlog, clock, admission, driver, peers, f
     if (owners.size > ownersMax) owners.delete(owners.keys().next().value!)
   }
   /** A page of the run's stream that the caller may read. Its records are removed before the run is: while there are any, there is the run. */
-  const readable = async (caller: Caller, runId: string, after: number): Promise<LoggedEvent[]> => {
+  const readable = async (caller: Caller, runId: string, after: number): Promise<{ page: LoggedEvent[]; copy?: Run }> => {
     const reading = eventlog.tenant(caller).read(streamOf(runId), { after, limit: pageEvents })
     if (owners.get(`${caller.orgId}/${runId}`) === caller.userId) {
       const page = await reading
-      if (page.length > 0) return page
+      if (page.length > 0) return { page }
     }
     const [run, page] = await Promise.all([find(caller, runId), reading])
     remember(run)
-    return page
+    return run.copied ? { page, copy: run } : { page }
   }
   const wake = async (caller: Caller, runId: string | undefined) => {
     if (runId !== undefined) await driver.startNext(caller, runId)
@@ -89,7 +97,8 @@ export function createRuns({ store, eventlog, clock, admission, driver, peers, f
     async follow(caller: Caller, runId: string, after: number, signal: AbortSignal): Promise<WireEvents> {
       const log = eventlog.tenant(caller), stream = streamOf(runId)
       // The event at the cursor is read too: that it is there proves the cursor, and that it ended the run proves that nothing follows.
-      const epoch = eventlog.epoch(), page = await readable(caller, runId, Math.max(0, after - 1))
+      const epoch = eventlog.epoch(), { page, copy } = await readable(caller, runId, Math.max(0, after - 1))
+      if (copy) return copiedEvents((await readTexts(caller, [copy]))[0]!).filter(({ seq }) => seq > after)
       const gone = page[0]?.seq === Math.max(1, after) ? undefined : await missed(log, stream, after)
       const fresh = page.filter(({ seq }) => seq > after)
       // What was read may not be on disk yet, and must not leave before it is.

@@ -3,17 +3,19 @@ import type { Static } from 'typebox'
 import type { Message, RunSummary, Session as SessionReply } from '#contracts/runs.ts'
 import { fault, type Caller } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
-import type { ScopedEventlog } from '#ports/eventlog.ts'
+import type { Eventlog, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { shown } from './compact.ts'
 import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
 import type { ArtifactsApi, UploadsApi } from '../files/api.ts'
 import type { SeenEnded } from './ended.ts'
-import type { RunService } from './runs.ts'
+import { copiedEvents, type RunService } from './runs.ts'
+import { removeRuns, type ReadTexts } from './texts.ts'
+import { placeOf, type Transcripts } from './transcripts.ts'
 import { unstick } from './steps/turns.ts'
 
 type Paging = { limit?: number; cursor?: string }
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService; ended: SeenEnded; uploads: UploadsApi; artifacts: ArtifactsApi }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService; ended: SeenEnded; uploads: UploadsApi; artifacts: ArtifactsApi; readTexts: ReadTexts; transcripts: Transcripts }
 /** In GET /sessions/{id}: the latest runs, and the last events of the newest. */
 const recentRuns = 20, recentEvents = 200
 
@@ -33,7 +35,7 @@ const messagesOf = (run: Run): Static<typeof Message>[] => [
 const paged = ({ limit = 50, cursor }: Paging) => ({ limit, ...(cursor === undefined ? {} : { after: cursor }) })
 const cursorOf = (next: string | undefined) => (next === undefined ? {} : { next_cursor: next })
 
-export function createSessions({ store, eventlog, clock, runs, ended, uploads, artifacts }: Deps) {
+export function createSessions({ store, eventlog, clock, runs, ended, uploads, artifacts, readTexts, transcripts }: Deps) {
   const find = async (caller: Caller, id: string): Promise<Session> => {
     const session = await store.tenant(caller).get(Sessions, id)
     if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
@@ -42,6 +44,11 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
   const runsOf = async (caller: Caller, ids: readonly string[]): Promise<Run[]> => {
     const own = store.tenant(caller)
     return (await Promise.all(ids.map(id => own.get(Runs, id)))).filter(run => run !== undefined)
+  }
+  const recentOf = async (log: Eventlog, run: Run): Promise<readonly { seq: number; type: string; data: unknown }[]> => {
+    if (run.copied) return copiedEvents((await readTexts(run, [run]))[0]!)
+    const stream = streamOf(run.id)
+    return shown(await log.read(stream, { after: Math.max(0, (await log.bounds(stream)).last - recentEvents), limit: recentEvents }), 0)
   }
   return {
     /** NOT_FOUND unless it is the caller's. */
@@ -54,15 +61,16 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
     async read(caller: Caller, id: string) {
       const session = await find(caller, id), log = eventlog.tenant(caller)
       const { items } = await store.tenant(caller).find(Runs, { where: { sessionId: id }, orderBy: ['id', 'desc'], limit: recentRuns })
-      const newest = items[0], stream = newest && streamOf(newest.id)
-      const tail = stream ? await log.read(stream, { after: Math.max(0, (await log.bounds(stream)).last - recentEvents), limit: recentEvents }) : []
-      const events = shown(tail, 0).map(({ seq, type, data }) => ({ run_id: newest!.id, seq, type, data }))
+      // What is going on now; runs that wait have no events yet.
+      const active = items.find(run => run.id === session.active) ?? (session.active === undefined ? undefined : (await runsOf(caller, [session.active]))[0]), run = active ?? items[0]
+      const events = (run ? await recentOf(log, run) : []).map(({ seq, type, data }) => ({ run_id: run!.id, seq, type, data }))
       return { ...sessionReply(session), runs: (await Promise.all(items.map(ended))).map(runSummary), events }
     },
     async rename(caller: Caller, id: string, title: string) {
       await find(caller, id)
-      const session = await store.tenant(caller).update(Sessions, id, { set: { title, updatedAt: clock.now() } }, { if: { deleting: { exists: false } } })
+      const session = await store.tenant(caller).update(Sessions, id, { set: { title, updatedAt: clock.now(), unindexed: clock.now() } }, { if: { deleting: { exists: false } } })
       if (!session) throw fault('NOT_FOUND', { what: 'session' })
+      transcripts.renamed(session)
       return sessionReply(session)
     },
     /** First nothing can join any more, then the runs go, last the session: a crash in between is repeated by asking again. */
@@ -74,22 +82,21 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
         await unstick(own, id, clock.now())
         if (!(await close())) throw fault('SESSION_BUSY')
       }
+      const forget = await transcripts.removing(caller, placeOf.session(session))
       for (;;) {
         const { items } = await own.find(Runs, { where: { sessionId: id }, limit: 200 })
         if (items.length === 0) break
-        for (const run of items) {
-          await eventlog.tenant(caller).remove(streamOf(run.id))
-          await own.remove(Runs, run.id)
-        }
+        await removeRuns(own, eventlog.tenant(caller), items, clock.now())
       }
       await uploads.removeOfSession({ orgId: caller.orgId, userId: caller.userId }, id)
       await own.remove(Sessions, id)
+      forget()
     },
     /** A page of `limit` messages is half as many runs: each has a request and an answer. */
     async messages(caller: Caller, id: string, { limit = 50, cursor }: Paging) {
       await find(caller, id)
       const { items, next } = await store.tenant(caller).find(Runs, { where: { sessionId: id }, ...paged({ limit: Math.ceil(limit / 2), ...(cursor === undefined ? {} : { cursor }) }) })
-      return { items: (await Promise.all(items.map(ended))).flatMap(messagesOf), ...cursorOf(next) }
+      return { items: (await readTexts(caller, await Promise.all(items.map(ended)))).flatMap(messagesOf), ...cursorOf(next) }
     },
     async artifacts(caller: Caller, id: string, paging: Paging) {
       await find(caller, id)

@@ -6,10 +6,11 @@ import type { RunsConfig } from './config.ts'
 import type { Driver } from './drive.ts'
 import type { Retain } from './retention.ts'
 import { cancelledTopic } from './remote.ts'
+import type { Transcripts } from './transcripts.ts'
 
-type Deps = { clock: Clock; driver: Driver; sweep: () => Promise<void>; retain: Retain; host: Introspection; peers: Peering; config: RunsConfig; log: Log; signal: AbortSignal; defer(undo: () => unknown): void }
+type Deps = { clock: Clock; driver: Driver; sweep: () => Promise<void>; retain: Retain; transcripts: Transcripts; host: Introspection; peers: Peering; config: RunsConfig; log: Log; signal: AbortSignal; defer(undo: () => unknown): void }
 
-export function keepTime({ clock, driver, sweep, retain, host, peers, config, log, signal, defer }: Deps): void {
+export function keepTime({ clock, driver, sweep, retain, transcripts, host, peers, config, log, signal, defer }: Deps): void {
   const every = async (ms: number, name: string, act: () => Promise<void>) => {
     while (!signal.aborted) {
       await act().catch((error: unknown) => log('warn', name, { error }))
@@ -21,7 +22,7 @@ export function keepTime({ clock, driver, sweep, retain, host, peers, config, lo
     // Not before this generation serves, and alone: until then nobody knows the tools that others bring, and the generation before sweeps too. What that gave back goes on at once.
     void host.alone().then(() => every(config.sweep_ms, 'sweep', sweep))
     // Not at once: a process has better things to do when it starts, and several that start together come apart.
-    void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(() => every(config.retention_ms, 'retention', retain), () => undefined)
+    void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(() => void Promise.all([every(config.retention_ms, 'retention', retain), every(config.retention_ms, 'search', transcripts.catchUp)]), () => undefined)
   }
   defer(() => driver.close())
   if (host.role !== 'api') work()

@@ -15,7 +15,7 @@ import { readConfig } from '../../kernel/settings.ts'
 import { faceOf } from '../../kernel/tenancy.ts'
 import { builtIn } from '../../plugins/runs/agents.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
-import { EventBytes, Runs, Sessions, type Run } from '../../plugins/runs/collections.ts'
+import { EventBytes, Runs, SearchProgresses, SearchRemovals, Sessions, type Run } from '../../plugins/runs/collections.ts'
 import { ToolInvocations } from '../../plugins/runs/audit.ts'
 import type { Steps } from '../../kernel/loading/steps.ts'
 import runsPlugin from '../../plugins/runs/plugin.ts'
@@ -32,6 +32,8 @@ const metrics = { registerMetric() {} }
 
 /** No hint arrives: whatever is found is found by the sweep. */
 const silentPeers: Peering = { tell() {}, hear: () => () => undefined }, silentQueue = { enqueue: async () => '' }
+/** An index that takes everything, and is never asked. */
+const silentSearch = { within: () => ({ define: async () => undefined, index: async () => ({ indexed: 0, errors: [] }), remove: async () => 0 }) }
 
 /** Nothing that a simulated process loads is waited for by a clock. */
 const unbounded: Steps = { within: async (_, work) => work(), undo: async work => void (await work()), stop() {} }
@@ -48,7 +50,7 @@ export async function createDisk() {
   let written: Write[] = [], safe = 0, engines = await blank(), heads = new Map<string, number>()
   async function blank(): Promise<{ storage: StorageEngine; eventlog: EventlogEngine }> {
     const storage = memoryStorage({} as never)
-    for (const one of [Runs, Sessions, EventBytes, ToolInvocations]) await storage.define(one as never)
+    for (const one of [Runs, Sessions, EventBytes, ToolInvocations, SearchRemovals, SearchProgresses]) await storage.define(one as never)
     await ledgerOn(storage, {} as never)
     return { storage, eventlog: memoryEventlog() }
   }
@@ -100,7 +102,7 @@ export async function createStage({ choose, behave, seed = 1, kind = 'drivers', 
     }
     const billing: Ledger = await ledgerOn({ ...storage, define: async () => {} }, process.clock)
     const tools = simTools(world, process, effects)
-    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ hear: one => heard.push(one), world, process, behave, supports }), 'port:blobs': {}, 'port:queue': silentQueue, 'port:traces': noTraces, [Peers.id]: silentPeers, [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() } }
+    const ports: Record<string, unknown> = { 'port:storage': storage, 'port:eventlog': eventlog, 'port:billing': billing, 'port:clock': process.clock, 'port:models': simModel({ hear: one => heard.push(one), world, process, behave, supports }), 'port:blobs': {}, 'port:queue': silentQueue, 'port:search': silentSearch, 'port:traces': noTraces, [Peers.id]: silentPeers, [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() } }
     const given = (token: Token) => token.id === Agents.id ? () => builtIn : token.id === Tools.id ? () => tools : token.kind === 'port' ? (token.id in ports ? faceOf(token.id, ports[token.id], runsPlugin) : undefined) : token.kind === 'point' ? () => [] : { removeOfSession: async () => {} }
     const instance = await createInstance({ plugin: runsPlugin, generation: 1, config, rates: {}, log: log as never, clock: process.clock, steps: unbounded, given })
     instances.set(process, instance)
