@@ -110,7 +110,7 @@ export function createTranscripts({ store, search, clock, log, config, signal }:
     for (let page = 0; page < pagesAtOnce && !signal.aborted; page++) {
       const { after, done } = (await all.get(SearchProgresses, id)) ?? { after: '', done: false }
       if (done) return
-      const { items } = await all.find(Runs, { where: { phase: 'closed', ...(after === '' ? {} : { id: { gt: after } }) }, limit: pageRuns })
+      const { items } = await all.find(Runs, { where: { phase: 'closed', id: { gt: after } }, limit: pageRuns })
       await writeAll(items)
       const next = { after: items.at(-1)?.id ?? after, done: items.length === 0 }
       if (!(await all.update(SearchProgresses, id, { set: next }, { if: { after } })) && after === '') await all.insert(SearchProgresses, { id, ...next }).catch((error: unknown) => hasCode(error, 'DUPLICATE') || Promise.reject(error))

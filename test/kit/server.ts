@@ -15,7 +15,9 @@ export type SseEvent = { readonly id: number; readonly event: string; readonly d
 export async function readEvents(response: Response, stop: (event: SseEvent) => boolean = () => false): Promise<SseEvent[]> {
   const found: SseEvent[] = []
   let rest = ''
-  for await (const part of response.body!.pipeThrough(new TextDecoderStream())) {
+  // 204: nothing is left of the stream.
+  if (response.body === null) return found
+  for await (const part of response.body.pipeThrough(new TextDecoderStream())) {
     const frames = (rest + part).split('\n\n')
     rest = frames.pop()!
     for (const frame of frames) {
