@@ -2,7 +2,8 @@ import { Type as t, type Static } from 'typebox'
 import { contract, filled, page, Paging, ref, Timestamp } from './contract.ts'
 import { Artifact } from './files.ts'
 
-export const messageCharsMax = 200_000
+/** The bound of the wire; RUNS_MESSAGE_BYTES_MAX and the model's window are what counts below it. */
+export const messageCharsMax = 1_000_000
 
 export const RunStart = t.Object({
   message: t.String({ minLength: 1, maxLength: messageCharsMax, description: 'The request to the agent.' }),
@@ -33,7 +34,7 @@ export const RunStarted = t.Object({
 export type RunStarted = Static<typeof RunStarted>
 
 const start = {
-  body: RunStart, reply: RunStarted, limit: { name: 'runs', by: 'user' },
+  body: RunStart, bodyMaxBytes: 8 << 20, reply: RunStarted, limit: { name: 'runs', by: 'user' },
   headers: { 'idempotency-key': t.Optional(t.String({ maxLength: 200, description: 'Same as the field idempotency_key.' })) },
   faults: ['INSUFFICIENT_CREDITS', 'NOT_FOUND', 'IDEMPOTENCY_MISMATCH', 'QUEUE_FULL', 'CONFLICT', 'FORBIDDEN', 'SHEDDING'],
 } as const

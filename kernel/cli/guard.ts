@@ -28,18 +28,18 @@ export function culpritOf(error: unknown, plugins: readonly Suspect[]): string |
 
 export function guardProcess({ log, plugins, onDefect }: Parts): () => void {
   let defects = 0
-  const caught = (kind: string) => (error: unknown) => {
+  // Rejections come here too, as Node's rule is: they are thrown when nobody handles them. A listener of their own would hide them from others who watch.
+  const caught = (error: unknown, origin: NodeJS.UncaughtExceptionOrigin) => {
     const culprit = culpritOf(error, plugins())
-    if (defects++ < toldMax) log('error', 'process.defect', { kind, ...(culprit === undefined ? {} : { plugin: culprit }), error })
+    if (defects++ < toldMax) log('error', 'process.defect', { kind: origin, ...(culprit === undefined ? {} : { plugin: culprit }), error })
     onDefect(culprit)
   }
-  const exception = caught('exception'), rejection = caught('rejection')
   // Whoever read the log has gone: that is no reason to end.
   const unread = () => undefined
-  process.on('uncaughtException', exception).on('unhandledRejection', rejection)
+  process.on('uncaughtException', caught)
   process.stderr.on('error', unread)
   return () => {
-    process.off('uncaughtException', exception).off('unhandledRejection', rejection)
+    process.off('uncaughtException', caught)
     process.stderr.off('error', unread)
   }
 }

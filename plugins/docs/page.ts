@@ -23,7 +23,7 @@ function typeOf(schema: Schema): string {
   if (schema.anyOf) return schema.anyOf.map(typeOf).join(' | ')
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map(value => JSON.stringify(value)).join(' | ')
-  if (Array.isArray(schema.type)) return schema.type.map(type => typeOf({ ...schema, type })).join(' | ')
+  if (Array.isArray(schema.type)) return schema.type.map(type => (type === 'null' ? type : typeOf({ ...schema, type }))).join(' | ')
   if (schema.type === 'array') return `${typeOf(schema.items ?? {})}[]`
   const bounds = [schema.minimum !== undefined && `≥ ${schema.minimum}`, schema.maximum !== undefined && `≤ ${schema.maximum}`, schema.maxLength !== undefined && `≤ ${schema.maxLength} characters`].filter(Boolean)
   return [schema['x-ref'] ? `${schema['x-ref']} id` : schema.format ?? schema.type ?? 'any', ...bounds].join(', ')
@@ -33,7 +33,7 @@ function typeOf(schema: Schema): string {
 function rows(schema: Schema | undefined, depth = 0): string {
   if (!schema || depth > 4) return ''
   if (Array.isArray(schema.type)) return schema.type.map(type => typeOf({ ...schema, type })).join(' | ')
-  if (schema.type === 'array') return rows(schema.items, depth)
+  if (schema.items) return rows(schema.items, depth)
   return Object.entries(schema.properties ?? {}).map(([name, field]) => {
     const notes = [field.description, field.default !== undefined && field.default !== '' ? `Default ${JSON.stringify(field.default)}.` : ''].filter(Boolean).join(' ')
     return `<tr><td style="padding-left:${depth * 1.2}rem"><code>${html(name)}</code>${schema.required?.includes(name) ? '' : ' <small>optional</small>'}</td><td>${html(typeOf(field))}</td><td>${prose(notes)}</td></tr>${rows(field, depth + 1)}`

@@ -7,6 +7,7 @@ export const RunsConfig = t.Object({
   active_per_org_max: setting(500, 1, 'Of these, runs of one organisation.'),
   waiting_max: setting(2000, 0, 'Runs that may wait for this process; beyond them a start is answered 429.'),
   waiting_per_org_max: setting(1000, 0, 'Of these, runs of one organisation.'),
+  message_bytes_max: setting(400_000, 1000, 'Bytes of a message, in UTF-8; it lies in the document of its run, which holds 1 MiB.'),
   queue_max: setting(100, 1, 'Runs that may wait in one session.'),
   lease_ms: setting(15_000, 300, 'How long a silent driver keeps its run before another takes over, in milliseconds.'),
   sweep_ms: setting(2000, 50, 'How often runs that nobody drives are looked for, in milliseconds.'),

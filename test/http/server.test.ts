@@ -89,6 +89,14 @@ test('a burst of ten passes, the eleventh waits as long as it is told', async ()
   assert.is((await server.call('POST', '/chat', { token, body: { message: 'x' } })).status, 200)
 })
 
+test('a message is bounded in bytes, not in characters', async () => {
+  const small = await startServer({ env: { RUNS_MESSAGE_BYTES_MAX: '1000' } }), { token } = await small.account()
+  const say = async (message: string) => (await small.call('POST', '/chat', { token, body: { message } }))
+  assert.equal([(await say('x'.repeat(1000))).status, (await say('€'.repeat(333))).status], [200, 200])
+  for (const message of ['x'.repeat(1001), '€'.repeat(334)]) assert.match((await say(message)).text, /message: is longer than 1000 bytes/)
+  await small.stop()
+})
+
 test('null for an optional field, and an id in capitals, mean what they seem to mean', async () => {
   const { token } = await server.account(), nothing = Object.fromEntries(['app_name', 'session_id', 'attachments', 'kb_ids', 'kb_enhance', 'plan', 'model', 'reasoning', 'data_workspace_id', 'client_tz', 'idempotency_key'].map(name => [name, null]))
   const started = await server.call('POST', '/chat', { token, body: { message: 'x', ...nothing } })

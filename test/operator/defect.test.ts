@@ -24,7 +24,7 @@ export default definePlugin({
 type Line = Record<string, unknown> & { error?: { message: string } }
 const linesOf = (server: Process) => server.errors().split('\n').filter(Boolean).map(line => JSON.parse(line) as Line)
 
-for (const [route, kind, message] of [['throw', 'exception', 'nobody catches sk_live_…'], ['reject', 'rejection', 'nobody awaits this']] as const) test(`an uncaught ${kind} is told with its plugin and without secrets, and the process hands its runs over and ends with 70`, async () => {
+for (const [route, kind, message] of [['throw', 'uncaughtException', 'nobody catches sk_live_…'], ['reject', 'unhandledRejection', 'nobody awaits this']] as const) test(`${kind}: it is told with its plugin and without secrets, and the process hands its runs over and ends with 70`, async () => {
   const env = { DATA_DIR: join(home, route), PLUGINS_DIR: plugins, MODELS_URL: 'scripted:?tokens=100&interval_ms=20' }, server = await startProcess({ ...env, LOG_LEVEL: 'info' })
   const { token } = await signUp(server.base, env, 100), headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const { run_id: run } = (await (await fetch(`${server.base}/chat`, { method: 'POST', headers, body: '{"message":"long"}' })).json()) as { run_id: string }

@@ -53,6 +53,8 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
   /** Everything that can be refused without writing. */
   const prepare = async (caller: Caller, request: RunStart, own: Store, trace: string | undefined): Promise<Run> => {
     requireKnown(request)
+    const bytesMax = config.message_bytes_max
+    if (Buffer.byteLength(request.message) > bytesMax) throw fault('INVALID_FIELD', { field: 'message', why: `is longer than ${bytesMax} bytes` })
     const model = (await models.catalogue()).find(({ key, isDefault }) => (request.model === undefined ? isDefault : key === request.model))
     if (!model) throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
     const agent = agents(caller).find(({ key }) => key === request.app_name)
