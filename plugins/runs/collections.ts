@@ -93,10 +93,10 @@ export type Session = {
 export type KeptEvents = { readonly id: string; readonly orgId: string; readonly bytes: number }
 
 export const Runs = collection<Run>({
-  name: 'runs', scope: 'tenant', owner: 'userId',
+  name: 'runs', scope: 'tenant', global: true, owner: 'userId',
   unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['due'], ['tidy'], ['orgId', 'keptSince']],
 })
-export const EventBytes = collection<KeptEvents>({ name: 'event_bytes', scope: 'tenant', index: [['bytes']] })
-export const Sessions = collection<Session>({ name: 'sessions', scope: 'tenant', owner: 'userId', index: [['orgId', 'userId', 'updatedAt']] })
+export const EventBytes = collection<KeptEvents>({ name: 'event_bytes', scope: 'tenant', global: true, index: [['bytes']] })
+export const Sessions = collection<Session>({ name: 'sessions', scope: 'tenant', global: true, owner: 'userId', index: [['orgId', 'userId', 'updatedAt']] })
 
 export const streamOf = (runId: string) => `run:${runId}`
