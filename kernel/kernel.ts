@@ -210,7 +210,7 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
       await retireAll([...table.instances.values()], until)
       table = emptyTable
       left = 'the ports'
-      await engines.close()
+      await inTime(engines.close(), clock.monotonic() + stopUndoMsMax)
       sleep()
     },
   }
