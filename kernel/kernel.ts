@@ -26,6 +26,7 @@ import { affected, planOf, type Plan } from './plan.ts'
 import { Authenticators, PluginFiles, type Authenticator, type Plugin, type RunnableCommand, type Scope } from './plugin.ts'
 import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
 import { emptyTable, methodOf, tabulate, type Table } from './table.ts'
+import { defineCollection } from './scoped-ports/define.ts'
 import { declaredPeers } from './scoped-ports/declared.ts'
 import { faceOf } from './tenancy.ts'
 
@@ -59,7 +60,7 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
 
   const build = async (plan: Plan, plugin: Plugin, fresh: ReadonlyMap<string, Instance>, alone: Promise<void>): Promise<Instance> => {
     for (const collection of plugin.collections ?? []) {
-      const define = () => engines.engine<StorageEngine>('storage').define(collection)
+      const define = () => defineCollection(engines.engine<StorageEngine>('storage'), collection)
       await steps.within(`defining the collection ${collection.name}`, define, { msMax: settings.PLUGIN_DEFINE_MS, setting: 'PLUGIN_DEFINE_MS' })
     }
     const given = (token: Token, metrics: Registry): unknown => {
@@ -211,7 +212,7 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
       await retireAll([...table.instances.values()], until)
       table = emptyTable
       left = 'the ports'
-      await engines.close()
+      await inTime(engines.close(), clock.monotonic() + stopUndoMsMax)
       sleep()
     },
   }

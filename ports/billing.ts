@@ -42,6 +42,6 @@ export type Ledger = Lifecycle & {
   entry(orgId: string, key: string): Promise<Entry | undefined>
 }
 
-/** Credits of an organisation.
+/** Credits of an organisation. A plugin that takes or adds some declares it (`may.charge`, `may.credit`); its holds are its own.
  *  @example plugins/billing/plugin.ts */
 export const Billing = port<Ledger>('billing')

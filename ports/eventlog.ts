@@ -46,7 +46,7 @@ export type EventlogEngine = Eventlog & Durable & Lifecycle & {
   restore(stream: string, after: number, events: readonly LoggedEvent[]): Promise<void>
 }
 
-/** What a plugin sees: every stream lies within an organisation. */
+/** What a plugin sees: every stream lies within an organisation, and is the plugin's own. */
 export type ScopedEventlog = Required<Durable> & {
   /** Whoever writes texts of others, or many events at once, splits them by these. */
   readonly limits: EventlogLimits
@@ -54,6 +54,6 @@ export type ScopedEventlog = Required<Durable> & {
   tenant(scope: { readonly orgId: string }): Eventlog
 }
 
-/** What an SSE operation reads from: append what happens, follow it from any seq.
+/** What an SSE operation reads from: append what happens, follow it from any seq. Streams are the plugin's own.
  *  @example test/examples/hello-partner/greetings.js */
 export const EventLog = port<ScopedEventlog>('eventlog')

@@ -13,6 +13,6 @@ export type RateLimiter = Lifecycle & {
   reset(name: string, subject: string): Promise<void> | void
 }
 
-/** For limits that no row of a contract names; the rates themselves are the plugin's `limits`, as the operator set them.
+/** For limits that no row of a contract names; the rates themselves are the plugin's `limits`, as the operator set them, and it counts by no other names.
  *  @example plugins/identity/registration.ts#register */
 export const Limits = port<RateLimiter>('limits')

@@ -9,6 +9,6 @@ export type Mailer = Lifecycle & {
   send(letter: Letter, options?: { readonly signal?: AbortSignal }): Promise<void>
 }
 
-/** Hands letters over; what becomes of them is not known here.
+/** Hands letters over; what becomes of them is not known here. A plugin declares what for (`may.mail`).
  *  @example plugins/identity/registration.ts#register */
 export const Mail = port<Mailer>('mail')

@@ -79,6 +79,6 @@ export type ModelProvider = Lifecycle & {
   stream(request: ModelRequest): AsyncIterable<readonly ModelDelta[]>
 }
 
-/** For plugins that ask a model themselves; an agent's runs need none of it.
+/** For plugins that ask a model themselves, and declare why (`may.models`); an agent's runs need none of it.
  *  @example plugins/models/plugin.ts */
 export const Models = port<ModelProvider>('models')

@@ -47,7 +47,7 @@ export type Queue = Lifecycle & {
   depth(names: readonly string[]): Promise<Readonly<Record<string, Depth>>>
 }
 
-/** Puts jobs in and schedules them; what they do stands in the `jobs` of a plugin.
+/** Puts jobs in and schedules them; what they do stands in the `jobs` of a plugin, which may put in no others. Keys of schedules are its own.
  *  @example plugins/files/plugin.ts#jobs
  *  @example plugins/files/plugin.ts#start */
 export const JobQueue = port<Queue>('queue')

@@ -12,18 +12,24 @@ export type Collection<D extends Doc = Doc> = {
   readonly name: string
   /** `tenant`: each document carries `orgId`, stamped and filtered by the kernel. `platform`: reached only by `system(why)`. */
   readonly scope: 'tenant' | 'platform'
-  /** Lists of fields of which no two documents may have the same values. A document in which any of the fields is absent is ignored by the unique index. */
+  /** Of a tenant's: its ids are unique across organisations, because whoever makes them sees to that (ids of the clock, digests with the organisation in them). Otherwise an id is an organisation's own matter. */
+  readonly global?: true
+  /** Lists of fields of which no two documents of an organisation may have the same values. A document in which any of the fields is absent is ignored by the unique index. */
   readonly unique?: readonly (readonly string[])[]
+  /** The same across organisations: for what is looked up before the organisation is known. */
+  readonly globallyUnique?: readonly (readonly string[])[]
   /** Lists of fields that are asked for together: equal ones first, then the one that is sorted by. */
   readonly index?: readonly (readonly string[])[]
   /** A field with milliseconds since the epoch; the document vanishes some time after it. */
   readonly expires?: string
   /** The field that names the user whose data this is, for export and erasure. */
   readonly owner?: string
+  /** Never declared: set where the storage holds ids with the organisation in them. */
+  readonly ids?: 'organisation'
   /** Never set; it carries the type. */
   readonly type?: D
 }
-export const collection = <D extends Doc>(spec: Omit<Collection<D>, 'type'>): Collection<D> => spec
+export const collection = <D extends Doc>(spec: Omit<Collection<D>, 'type' | 'ids'>): Collection<D> => spec
 
 /** All conditions hold. Equality is scalar and never matches an absent field; values are never operators. Prefixes compare bytes. */
 export type Where = { readonly [field: string]: Scalar | { readonly in: readonly Scalar[] } | { readonly prefix: string } | { readonly exists: boolean } | { readonly gt?: Scalar; readonly gte?: Scalar; readonly lt?: Scalar; readonly lte?: Scalar } }

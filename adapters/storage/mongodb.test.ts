@@ -5,6 +5,7 @@ import { hasCode } from '#contracts/faults.ts'
 import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
 import { scopedStorage } from '../../test/kit/scoped.ts'
 import { things } from '../../test/kit/storage-common.ts'
+import { placementKit } from '../../test/kit/storage-placement.ts'
 import { storageKit } from '../../test/kit/storage.ts'
 import { manualClock } from '../clock/manual.ts'
 import { connect } from '../_shared/mongodb/database.ts'
@@ -35,6 +36,7 @@ else {
     }
   })
   for (const [name, face] of [['mongodb', mongoStorage], ['mongodb, of a tenant', (parts: Parameters<typeof mongoStorage>[0]) => scopedStorage(mongoStorage(parts))]] as const) storageKit(test, name, { survives: true, place: placeOf(face) })
+  placementKit(test, 'mongodb', placeOf(mongoStorage))
 }
 
 test('mongodb: where no server answers, a sentence says so, and neither user nor password is told', async () => {

@@ -1,6 +1,7 @@
 import { test } from 'uvu'
 import { scopedStorage } from '../../test/kit/scoped.ts'
 import { sqlitePlace } from '../../test/kit/sqlite.ts'
+import { placementKit } from '../../test/kit/storage-placement.ts'
 import { storageKit } from '../../test/kit/storage.ts'
 import { manualClock } from '../clock/manual.ts'
 
@@ -12,4 +13,5 @@ storageKit(test, 'sqlite, of a tenant', {
     return { ...place, open: async () => scopedStorage(await place.open()) }
   },
 })
+placementKit(test, 'sqlite', () => sqlitePlace(manualClock()))
 test.run()

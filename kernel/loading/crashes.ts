@@ -65,7 +65,7 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
   const left = read()
   // What the process before was about to load when it died.
   let ends = [...left.ends, ...left.loading.map(entry => endOf({ entry, name: '' }, 'the process ended while it was loaded'))]
-  let loading: readonly string[] = []
+  let loading: readonly string[] = [], recorded: unknown
   /** A disk that is full keeps nobody from loading. */
   const keep = () => {
     ends = ends.filter(({ at }) => now() - at < withinMs)
@@ -100,6 +100,9 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
       keep()
     },
     record(error, serving) {
+      // Several may hand on the same error; it ends the process once.
+      if (typeof error === 'object' && error !== null && error === recorded) return undefined
+      recorded = error
       const found = culprit(filesIn(error), [...serving, ...loading.map(entry => ({ entry, name: '' }))])
       if (!found) return undefined
       ends = [...ends, endOf(found, (error as Error).message.slice(0, 300))]

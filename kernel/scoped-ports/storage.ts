@@ -1,23 +1,38 @@
 // Documents: no query without an organisation, or without a declared reason to go without.
-import type { Change, Collection, Doc, ScopedStorage, StorageEngine, Store, Where } from '#ports/storage.ts'
+import { fault, hasCode } from '#contracts/faults.ts'
+import type { Change, Collection, Doc, Page, Query, ScopedStorage, StorageEngine, Store, Where } from '#ports/storage.ts'
 import type { Plugin } from '../plugin.ts'
+import { declaredFields, given, isWithin, kept, keptId, keptWhere } from './ids.ts'
 import { durabilityOf, orgOf } from './organisation.ts'
 
-type Guard = (collection: Pick<Collection, 'name' | 'scope'>) => void
+/** Answers the collection as it was declared, whatever was handed in under its name. */
+type Guard = <D extends Doc>(collection: Collection<D>) => Collection<D> | void
+
+/** A key's fields are told as they were declared. */
+const known = (collection: Collection, error: unknown): unknown => {
+  if (!hasCode(error, 'DUPLICATE')) return error
+  const fields = String(error.values['fields']), declared = declaredFields(collection, fields)
+  return declared === fields ? error : fault('DUPLICATE', { fields: declared }, { cause: error })
+}
+const told = <T>(collection: Collection, work: Promise<T>): Promise<T> => work.catch((error: unknown) => Promise.reject(known(collection, error)))
+const givenDoc = <D extends Doc>(c: Collection<D>, work: Promise<D | undefined>): Promise<D | undefined> => told(c, work.then(doc => doc && given(c, doc)))
+const givenPage = <D extends Doc>(c: Collection<D>, work: Promise<Page<D>>): Promise<Page<D>> =>
+  (isWithin(c) ? work.then(page => ({ ...page, items: page.items.map(doc => given(c, doc)) })) : work)
 
 /** A store in which `orgId` is stamped on every write and stands in every filter. */
 export function tenantStore(engine: StorageEngine, orgId: string, check: Guard): Store {
-  const guard: Guard = collection => {
-    check(collection)
-    if (collection.scope !== 'tenant') throw new Error(`The collection ${collection.name} belongs to no organisation; it is reached by store.system(why).`)
+  const guard = <D extends Doc>(handed: Collection<D>): Collection<D> => {
+    const declared = check(handed) ?? handed
+    if (declared.scope !== 'tenant') throw new Error(`The collection ${declared.name} belongs to no organisation; it is reached by store.system(why).`)
+    return declared
   }
-  const stamp = <D extends Doc>(doc: D): D => {
+  const stamp = <D extends Doc>(c: Collection<D>, doc: D): D => {
     if ('orgId' in doc && doc.orgId !== orgId) throw new Error('A document of another organisation was handed in.')
-    return { ...doc, orgId }
+    return kept(c, orgId, { ...doc, orgId })
   }
-  const within = (where: Where = {}): Where => {
+  const within = (c: Collection, where: Where = {}): Where => {
     if ('orgId' in where && where['orgId'] !== orgId) throw new Error('A filter names another organisation.')
-    return { ...where, orgId }
+    return keptWhere(c, orgId, { ...where, orgId })
   }
   const keep = (change: Change): Change => {
     for (const part of [change.set, change.inc, change.push, change.pull]) if (part && 'orgId' in part) throw new Error('orgId never changes.')
@@ -25,38 +40,101 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
     return change
   }
   return {
-    insert: (c, doc) => (guard(c), engine.insert(c, stamp(doc))),
-    insertMany: (c, docs) => (guard(c), engine.insertMany(c, docs.map(stamp))),
-    get: async (c, id) => {
-      guard(c)
-      const doc = await engine.get(c, id)
-      return doc && (doc as { orgId?: unknown }).orgId === orgId ? doc : undefined
+    insert: (handed, doc) => {
+      const c = guard(handed)
+      return told(c, engine.insert(c, stamp(c, doc)))
     },
-    find: (c, query) => (guard(c), engine.find(c, { ...query, where: within(query?.where) })),
-    update: (c, id, change, options) => (guard(c), engine.update(c, id, keep(change), { if: within(options?.if) })),
-    updateMany: (c, where, change) => (guard(c), engine.updateMany(c, within(where), keep(change))),
-    remove: (c, id, options) => (guard(c), engine.remove(c, id, { if: within(options?.if) })),
-    removeMany: (c, where) => (guard(c), engine.removeMany(c, within(where))),
-    count: (c, where) => (guard(c), engine.count(c, within(where))),
+    insertMany: async (handed, docs) => {
+      const c = guard(handed), { inserted, error } = await engine.insertMany(c, docs.map(doc => stamp(c, doc)))
+      return { inserted, ...(error ? { error: known(c, error) as Error } : {}) }
+    },
+    get: async (handed, id) => {
+      const c = guard(handed), doc = await engine.get(c, keptId(c, orgId, id))
+      return doc && (doc as { orgId?: unknown }).orgId === orgId ? given(c, doc) : undefined
+    },
+    find: (handed, query) => {
+      const c = guard(handed)
+      return givenPage(c, engine.find(c, { ...query, where: within(c, query?.where) }))
+    },
+    update: (handed, id, change, options) => {
+      const c = guard(handed)
+      return givenDoc(c, engine.update(c, keptId(c, orgId, id), keep(change), { if: within(c, options?.if) }))
+    },
+    updateMany: (handed, where, change) => {
+      const c = guard(handed)
+      return told(c, engine.updateMany(c, within(c, where), keep(change)))
+    },
+    remove: (handed, id, options) => {
+      const c = guard(handed)
+      return engine.remove(c, keptId(c, orgId, id), { if: within(c, options?.if) })
+    },
+    removeMany: (handed, where) => {
+      const c = guard(handed)
+      return engine.removeMany(c, within(c, where))
+    },
+    count: (handed, where) => {
+      const c = guard(handed)
+      return engine.count(c, within(c, where))
+    },
   }
 }
 
-/** A store across organisations, for one plugin's collections. What a tenant owns still names its organisation. */
+/** A store across organisations, for one plugin's collections. What a tenant owns still names its organisation, and so does whoever asks by an id that lies within one. */
 function systemStore(engine: StorageEngine, check: Guard): Store {
-  const methods = ['insert', 'insertMany', 'get', 'find', 'update', 'updateMany', 'remove', 'removeMany', 'count'] as const
-  const call = (method: (typeof methods)[number]) => (collection: Collection, ...rest: unknown[]) => {
-    check(collection)
-    if (collection.scope === 'tenant' && method.startsWith('insert')) for (const doc of [rest[0]].flat()) orgOf(doc as { orgId: string })
-    return (engine[method] as (...all: unknown[]) => unknown)(collection, ...rest)
+  const declared = <D extends Doc>(handed: Collection<D>) => check(handed) ?? handed
+  const stamped = <D extends Doc>(c: Collection<D>, doc: D): D => (c.scope === 'tenant' ? kept(c, orgOf(doc as unknown as { orgId: string }), doc) : doc)
+  const addressed = (c: Collection, where: Where | undefined): string => {
+    if (isWithin(c) && typeof where?.['orgId'] !== 'string') throw new Error(`An id of the collection ${c.name} lies within an organisation, and none is named.`)
+    return String(where?.['orgId'])
   }
-  return Object.fromEntries(methods.map(method => [method, call(method)])) as unknown as Store
+  const within = (c: Collection, where: Where = {}): Where => ('id' in where ? keptWhere(c, addressed(c, where), where) : where)
+  return {
+    insert: (handed, doc) => {
+      const c = declared(handed)
+      return told(c, engine.insert(c, stamped(c, doc)))
+    },
+    insertMany: async (handed, docs) => {
+      const c = declared(handed), { inserted, error } = await engine.insertMany(c, docs.map(doc => stamped(c, doc)))
+      return { inserted, ...(error ? { error: known(c, error) as Error } : {}) }
+    },
+    get: async (handed, id) => {
+      const c = declared(handed)
+      return engine.get(c, keptId(c, addressed(c, undefined), id))
+    },
+    find: (handed, query: Query = {}) => {
+      const c = declared(handed)
+      return givenPage(c, engine.find(c, query.where ? { ...query, where: within(c, query.where) } : query))
+    },
+    update: (handed, id, change, options) => {
+      const c = declared(handed)
+      return givenDoc(c, engine.update(c, keptId(c, addressed(c, options?.if), id), change, options?.if && { if: within(c, options.if) }))
+    },
+    updateMany: (handed, where, change) => {
+      const c = declared(handed)
+      return told(c, engine.updateMany(c, within(c, where), change))
+    },
+    remove: (handed, id, options) => {
+      const c = declared(handed)
+      return engine.remove(c, keptId(c, addressed(c, options?.if), id), options?.if && { if: within(c, options.if) })
+    },
+    removeMany: (handed, where) => {
+      const c = declared(handed)
+      return engine.removeMany(c, within(c, where))
+    },
+    count: (handed, where) => {
+      const c = declared(handed)
+      return engine.count(c, within(c, where))
+    },
+  }
 }
 
 /** What one plugin sees of the storage: its own collections, and the reasons that it declared. */
 export function scopeStorage(engine: StorageEngine, plugin: Pick<Plugin, 'name' | 'collections' | 'system'>): ScopedStorage {
-  const own = new Set(plugin.collections?.map(({ name }) => name))
-  const check: Guard = ({ name }) => {
-    if (!own.has(name)) throw new Error(`${plugin.name} does not declare the collection ${name}.`)
+  const own = new Map(plugin.collections?.map(one => [one.name, one]))
+  const check: Guard = <D extends Doc>({ name }: Collection<D>) => {
+    const declared = own.get(name)
+    if (!declared) throw new Error(`${plugin.name} does not declare the collection ${name}.`)
+    return declared as unknown as Collection<D>
   }
   const system = systemStore(engine, check)
   return {

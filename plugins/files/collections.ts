@@ -37,14 +37,14 @@ export type Artifact = Kept & { readonly runId?: string }
 export type Removal = { readonly id: string; readonly orgId: string; readonly hash: string; readonly createdAt: number }
 
 export const Uploads = collection<Upload>({
-  name: 'uploads', scope: 'tenant', owner: 'userId',
+  name: 'uploads', scope: 'tenant', global: true, owner: 'userId',
   index: [['orgId', 'hash'], ['orgId', 'textHash'], ['orgId', 'sessionId'], ['storingSince'], ['parsingSince']],
 })
 export const Artifacts = collection<Artifact>({
-  name: 'artifacts', scope: 'tenant', owner: 'userId',
+  name: 'artifacts', scope: 'tenant', global: true, owner: 'userId',
   index: [['orgId', 'hash'], ['orgId', 'sessionId', 'createdAt'], ['storingSince']],
 })
-export const Removals = collection<Removal>({ name: 'blob_removals', scope: 'tenant', index: [['orgId', 'hash'], ['createdAt']] })
+export const Removals = collection<Removal>({ name: 'blob_removals', scope: 'tenant', global: true, index: [['orgId', 'hash'], ['createdAt']] })
 
 /** Why the files plugin looks across organisations. */
 export const sweepReason = 'the sweep finishes what a crash cut short, in every organisation'

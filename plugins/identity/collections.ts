@@ -58,10 +58,10 @@ export type Key = {
 
 export const Users = collection<User>({ name: 'users', scope: 'platform', unique: [['email']], expires: 'expiresAt', owner: 'id' })
 export const Organisations = collection<Organisation>({ name: 'organisations', scope: 'platform' })
-export const Memberships = collection<Membership>({ name: 'memberships', scope: 'tenant', unique: [['orgId', 'userId']], index: [['userId']], owner: 'userId' })
+export const Memberships = collection<Membership>({ name: 'memberships', scope: 'tenant', global: true, unique: [['orgId', 'userId']], index: [['userId']], owner: 'userId' })
 export const Families = collection<Family>({ name: 'refresh_families', scope: 'platform', index: [['userId']], expires: 'expiresAt', owner: 'userId' })
 export const RefreshTokens = collection<RefreshToken>({ name: 'refresh_tokens', scope: 'platform', unique: [['hash']], index: [['userId']], expires: 'expiresAt', owner: 'userId' })
-export const Keys = collection<Key>({ name: 'api_keys', scope: 'tenant', unique: [['hash'], ['userId', 'slot']], index: [['userId']], expires: 'expiresAt', owner: 'userId' })
+export const Keys = collection<Key>({ name: 'api_keys', scope: 'tenant', global: true, globallyUnique: [['hash'], ['userId', 'slot']], index: [['userId']], expires: 'expiresAt', owner: 'userId' })
 
 /** Why the identity plugin looks across organisations. */
 export const reasons = {

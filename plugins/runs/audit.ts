@@ -21,7 +21,7 @@ export type ToolInvocation = {
   readonly startedAt: number
   readonly endedAt?: number
 }
-export const ToolInvocations = collection<ToolInvocation>({ name: 'tool_invocations', scope: 'tenant', owner: 'userId', index: [['orgId', 'runId']] })
+export const ToolInvocations = collection<ToolInvocation>({ name: 'tool_invocations', scope: 'tenant', global: true, owner: 'userId', index: [['orgId', 'runId']] })
 
 type Called = { readonly key: string; readonly tool: string; readonly effect: Effect; readonly step: number }
 export type Audit = ReturnType<typeof createAudit>

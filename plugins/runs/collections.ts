@@ -109,11 +109,11 @@ export type SearchRemoval = { readonly id: string; readonly orgId: string; reado
 export type SearchProgress = { readonly id: string; readonly after: string; readonly done: boolean }
 
 export const Runs = collection<Run>({
-  name: 'runs', scope: 'tenant', owner: 'userId',
+  name: 'runs', scope: 'tenant', global: true, owner: 'userId',
   unique: [['orgId', 'userId', 'idempotencyKey']], index: [['orgId', 'sessionId'], ['due'], ['tidy'], ['orgId', 'keptSince'], ['unindexed'], ['source']],
 })
-export const EventBytes = collection<KeptEvents>({ name: 'event_bytes', scope: 'tenant', index: [['bytes']] })
-export const Sessions = collection<Session>({ name: 'sessions', scope: 'tenant', owner: 'userId', index: [['orgId', 'userId', 'updatedAt'], ['unindexed']] })
+export const EventBytes = collection<KeptEvents>({ name: 'event_bytes', scope: 'tenant', global: true, index: [['bytes']] })
+export const Sessions = collection<Session>({ name: 'sessions', scope: 'tenant', global: true, owner: 'userId', index: [['orgId', 'userId', 'updatedAt'], ['unindexed']] })
 export const SearchRemovals = collection<SearchRemoval>({ name: 'search_removals', scope: 'tenant', index: [['createdAt']] })
 export const SearchProgresses = collection<SearchProgress>({ name: 'search_progress', scope: 'platform' })
 

@@ -21,7 +21,7 @@ const refusal = (act: () => unknown): string => { try { act() } catch (error) { 
 
 test('a document belongs to the organisation that wrote it, whatever it says', async () => {
   await ours.insert(Notes, { id: 'n1', text: 'hello' } as Note)
-  assert.equal(await engine.get(Notes, 'n1'), { id: 'n1', text: 'hello', orgId: mine })
+  assert.equal(await engine.get(Notes, `@${mine}/n1`), { id: `@${mine}/n1`, text: 'hello', orgId: mine })
   assert.match(refusal(() => ours.insert(Notes, { id: 'n2', orgId: other, text: 'x' })), /another organisation/)
 })
 

@@ -4,15 +4,18 @@ import type { Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { SearchEngine } from '#ports/search.ts'
 import type { Collection, Doc, StorageEngine } from '#ports/storage.ts'
+import { defineCollection } from '../../kernel/scoped-ports/define.ts'
 import { scopeBlobs, scopeEventlog, scopeSearch, tenantStore } from '../../kernel/tenancy.ts'
 
 const [ours, theirs] = ['00000000-0000-7000-8000-00000000000a', '00000000-0000-7000-8000-00000000000b']
 /** What the stamp adds to a document: `,"orgId":"…"`. */
 const stampBytes = `,"orgId":"${ours}"`.length
+/** What its organisation adds to its id: `@…/`. */
+const placeBytes = `@${ours}/`.length
 
-const asTenants = <D extends Doc>(collection: Collection<D>): Collection<D> => ({ ...collection, scope: 'tenant', ...(collection.unique ? { unique: collection.unique.map(fields => ['orgId', ...fields]) } : {}) })
-/** `free` is the field that the kit makes unique later, over everybody's documents. */
-const plain = (doc: Doc) => {
+const asTenants = <D extends Doc>(collection: Collection<D>): Collection<D> => ({ ...collection, scope: 'tenant' })
+/** `free` is the field that the kit makes unique later, when it has corrected its own documents. */
+const plain = (doc: Doc): Doc => {
   const { free: _, ...rest } = doc as Doc & { free?: unknown }
   return rest
 }
@@ -20,32 +23,25 @@ const bare = <D extends Doc>(doc: D): D => {
   const { orgId: _, ...rest } = doc as D & { orgId?: string }
   return rest as unknown as D
 }
-/** The stamp is not the kit's business, neither in a document nor in the name of a key. */
-const plainly = (error: Error): Error => {
-  error.message = error.message.replace('orgId, ', '')
-  return error
-}
-
-/** Every write is made in another organisation too, under another id: its rows must never be seen, counted, changed or in the way. */
+/** Every write is made in another organisation too, under the same id and the same unique keys: its rows must never be seen, counted, changed or in the way. */
 export function scopedStorage(engine: StorageEngine): StorageEngine {
   const store = tenantStore(engine, ours, () => undefined), other = tenantStore(engine, theirs, () => undefined)
-  const shadow = <D extends Doc>(c: Collection<D>, doc: D) => (typeof doc.id === 'string' && doc.id ? other.insert(asTenants(c), { ...plain(doc), id: `shadow-${doc.id}` } as unknown as D).catch(() => undefined) : undefined)
-  const told = <T>(work: Promise<T>) => work.catch((error: Error) => Promise.reject(plainly(error)))
+  const shadow = <D extends Doc>(c: Collection<D>, doc: D) => (typeof doc.id === 'string' && doc.id ? other.insert(asTenants(c), plain(doc) as D).catch(() => undefined) : undefined)
   return {
-    limits: { documentBytesMax: engine.limits.documentBytesMax - stampBytes },
+    limits: { documentBytesMax: engine.limits.documentBytesMax - stampBytes - placeBytes },
     exclusive: engine.exclusive,
-    define: c => told(engine.define(asTenants(c))),
-    collections: async () => (await engine.collections()).map(c => ({ ...c, scope: 'platform', ...(c.unique ? { unique: c.unique.map(fields => fields.filter(field => field !== 'orgId')) } : {}) })),
+    define: c => defineCollection(engine, asTenants(c)),
+    collections: async () => (await engine.collections()).map(({ ids: _, ...c }) => ({ ...c, scope: 'platform', ...(c.unique ? { unique: c.unique.map(fields => fields.filter(field => field !== 'orgId')) } : {}) })),
     durable: () => engine.durable(), ping: () => engine.ping(), close: () => engine.close(),
     ...(engine.epoch ? { epoch: () => engine.epoch!() } : {}),
     insert: async (c, doc) => {
-      await told(store.insert(asTenants(c), doc))
+      await store.insert(asTenants(c), doc)
       await shadow(c, doc)
     },
     async insertMany(c, docs) {
-      const { inserted, error } = await told(store.insertMany(asTenants(c), docs))
+      const { inserted, error } = await store.insertMany(asTenants(c), docs)
       await Promise.all(docs.slice(0, inserted).map(doc => shadow(c, doc)))
-      return { inserted, ...(error ? { error: plainly(error) } : {}) }
+      return { inserted, ...(error ? { error } : {}) }
     },
     get: async (c, id) => {
       const doc = await store.get(asTenants(c), id)
@@ -56,10 +52,10 @@ export function scopedStorage(engine: StorageEngine): StorageEngine {
       return { items: items.map(bare), ...rest }
     },
     update: async (c, id, change, options) => {
-      const doc = await told(store.update(asTenants(c), id, change, options))
+      const doc = await store.update(asTenants(c), id, change, options)
       return doc && bare(doc)
     },
-    updateMany: (c, where, change) => told(store.updateMany(asTenants(c), where, change)),
+    updateMany: (c, where, change) => store.updateMany(asTenants(c), where, change),
     remove: (c, id, options) => store.remove(asTenants(c), id, options),
     removeMany: (c, where) => store.removeMany(asTenants(c), where),
     count: (c, where) => store.count(asTenants(c), where),

@@ -62,7 +62,8 @@ test('what is found in a stack: the innermost file in the folder of a plugin tha
   const url = (path: string) => `file://${path}?gen=0190.1`
   assert.is(crashes.record(thrown('node:internal/timers', url(join(builtInDir, 'runs/loop.ts'))), serving), undefined, 'the platform itself is never left out')
   assert.is(crashes.record('only a text', serving), undefined)
-  assert.is(crashes.record(thrown(url(join(builtInDir, 'runs/loop.ts')), url(entry), url(other)), serving), 'mine')
+  const first = thrown(url(join(builtInDir, 'runs/loop.ts')), url(entry), url(other))
+  assert.equal([crashes.record(first, serving), crashes.record(first, serving)], ['mine', undefined], 'handed on twice, it is one end')
   assert.is(crashes.refusal(entry), undefined, 'once is not twice')
   assert.is(make().record(thrown(`${folder}/mine/node_modules/dependency/index.js`), serving), 'mine', 'what it brings along is its own')
   assert.match(make().refusal(entry)!.why, /2 times/)
