@@ -48,6 +48,7 @@ export const faults = {
   MODEL_FAILED: [502, 'The model provider failed: {why}.'],
   MODEL_REFUSED: [502, 'The model provider refused the request: {why}.'],
   STORAGE_FULL: [503, 'The storage is full. Do not rely on this request: repeat it when there is room, with the same idempotency key where it has one.'],
+  CALL_FATAL: [500, 'The process that drove the run ended or hung {times} times in the middle of {call}: the run was given up.'],
   RUN_STUCK: [500, 'The run made no progress in {takes} starts and was given up.'],
   UNAVAILABLE: [503, '{what} is not available: {why}.'],
   STOPPING: [503, 'The server is stopping. Retry.'],

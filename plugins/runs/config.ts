@@ -14,6 +14,8 @@ export const RunsConfig = t.Object({
   stall_ms: setting(120_000, 100, 'A model that sends nothing for so long is given up and tried again, in milliseconds; three times as long where it deliberates.'),
   tries_max: setting(3, 1, 'Times that a model call may break off without having come further, before the run fails.'),
   takes_max: setting(20, 2, 'Drivers that may take over a run without bringing it further, before it fails.'),
+  deaths_max: setting(2, 1, 'Processes that may die or hang in the middle of the same tool call or model call, before the run fails with an error that names it.'),
+  step_bytes_max: setting(8_388_608, 65_536, 'Bytes of text, deliberation included, that one model call may bring; a longer one is cut there.'),
   steps_max: setting(50, 2, 'Model calls of one run.'),
   rounds_max: setting(12, 1, 'Model calls in a row that may ask for tools, for one answer or one step of a plan.'),
   plan_steps_max: setting(12, 1, 'Steps of a plan.'),

@@ -107,7 +107,7 @@ test('a conversation that outgrows the window goes on: readers are told once wha
   // Results of this run push the past out, then have to give way themselves.
   const fourth = await engine.answered('look', { session_id }), told = dataOf(fourth, 'context_cut')
   assert.equal(told, [{ ...nothingCut, dropped_messages: 4 }, { ...nothingCut, dropped_messages: 6 }, { ...nothingCut, dropped_messages: 6, shortened_results: 1 }])
-  assert.equal(typesOf(fourth), ['context_cut', 'token', 'tool_call', 'tool_result', 'context_cut', 'token', 'tool_call', 'tool_result', 'context_cut', 'token', 'usage', 'done'])
+  assert.equal(typesOf(fourth), ['context_cut', 'token', 'tool_call', 'tool_result', 'context_cut', 'token', 'token', 'tool_call', 'tool_result', 'context_cut', 'token', 'token', 'usage', 'done'])
   assert.equal(resultsIn(engine.model.requests[5]!).map(result => result.length === 1500), [false, true])
   const fifth = await engine.answered('brief', { session_id })
   assert.equal([typesOf(fifth).filter(type => type === 'tool_result').length, dataOf(fifth, 'context_cut')], [2, [{ ...nothingCut, dropped_messages: 6 }]], 'what is cut alike in the next call is not told again')

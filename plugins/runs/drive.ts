@@ -20,7 +20,7 @@ import { settle } from './steps/settle.ts'
 import { createStopper, type Stopper, type StopReason } from './stopper.ts'
 import type { createTraced, Traced } from './traced.ts'
 
-type Active = { readonly run: Run; readonly stopper: Stopper; readonly spans: Traced; readonly since: number; /** The storage's epoch before the lease was taken. */ readonly before: number }
+type Active = { readonly run: Run; readonly stopper: Stopper; readonly spans: Traced; readonly since: number; /** Its former driver died or hung. */ readonly died: boolean; /** The storage's epoch before the lease was taken. */ readonly before: number }
 export type DriverDeps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; lease: Lease; places: Places; traced: ReturnType<typeof createTraced>; figures: Figures; transcripts: Pick<Transcripts, 'note'> }
 
 /** How long a body that acts on the world may go on after the hand-over was asked for, in milliseconds. */
@@ -57,18 +57,23 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
   }
 
   const drive = async (entry: Active, fresh: boolean): Promise<void> => {
-    const { run, before } = entry, events = eventlog.tenant(run), stream = streamOf(run.id)
+    const { run, before, died } = entry, events = eventlog.tenant(run), stream = streamOf(run.id)
     const state = fresh ? emptyState() : await readState(events, stream)
     if (state.epoch > run.epoch) return
     // A lease that was lost to a full disk is nobody's, and its number the next driver's.
     if (store.epoch() !== before) throw fault('STORAGE_FULL')
     const journal = createJournal(events, stream, state, { bytesMax: eventlog.limits.appendBytesMax, appended: figures.appends(run, state.head === 0) })
-    if (!state.terminal) journal.write(took(run.epoch, owner))
+    if (!state.terminal) journal.write(took(run.epoch, owner, died))
+    if (!fresh) {
+      // What ended the driver before may end this one at once: that it came so far must be known then.
+      await journal.settled()
+      await eventlog.durable()
+    }
     await goOn(entry, journal)
   }
 
-  const run = (run: Run, fresh: boolean, before = store.epoch()) => {
-    const entry: Active = { run, stopper: createStopper(clock), spans: traced(run), since: clock.monotonic(), before }
+  const run = (run: Run, fresh: boolean, died = false, before = store.epoch()) => {
+    const entry: Active = { run, stopper: createStopper(clock), spans: traced(run), since: clock.monotonic(), died, before }
     active.set(run.id, entry)
     lease.taken(run.id)
     entry.spans.driving(() => drive(entry, fresh)).catch((error: unknown) => {
@@ -100,9 +105,10 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
       leave(seen.id)
       throw error
     })
-    if (taken && seen.owner !== undefined && seen.owner !== owner) figures.takenOver()
+    const died = seen.owner !== undefined && seen.owner !== owner
+    if (taken && died) figures.takenOver()
     if (taken && !closing) {
-      run(taken, false, before)
+      run(taken, false, died, before)
       return true
     }
     leave(seen.id)

@@ -18,7 +18,7 @@ test('the last round is asked for without tools; a model that calls all the same
     bodies = 0
     const engine = await startEngine(insists, { tools: [look], env }), list = await engine.answered('look')
     assert.equal(engine.model.requests.map(request => offered(request).includes('look')), [...Array<boolean>(times - 1).fill(true), false])
-    assert.equal([bodies, dataOf(list, 'tool_call').length, saidIn(list)], [times - 1, times - 1, ['0 ', '1 ', '2 '].slice(0, times).join('')])
+    assert.equal([bodies, dataOf(list, 'tool_call').length, saidIn(list)], [times - 1, times - 1, ['0 ', '1 ', '2 '].slice(0, times).join('\n\n')])
     assert.equal([dataOf(list, 'usage')[0]!['model_calls'], list.at(-1)!.data['status']], [times, 'done'])
     await engine.stop()
   }

@@ -18,7 +18,7 @@ import { reportFailure } from './planning.ts'
 import { estimateTokens, tokensOf } from './price.ts'
 import { repliesOf } from './replies.ts'
 import { event, type Ending, type Terminal } from './records.ts'
-import { currentStep, usageOf, type Asked } from './state.ts'
+import { callsUnderWay, currentStep, modelCallIn, usageOf, type Asked } from './state.ts'
 import { callTools } from './steps/call.ts'
 import { reserve } from './steps/reserve.ts'
 import { think } from './steps/think.ts'
@@ -49,10 +49,18 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
   const bounds = { stepsMax: config.steps_max, roundsMax: config.rounds_max, planStepsMax: config.plan_steps_max, replansMax: config.replans_max }
 
   /** What was used up to here, accepted or not: what a run that ends early is charged for. */
-  const usedBy = (journal: Journal, inputTokens: number): Ending['usage'] => {
+  const usedBy = (journal: Journal): Ending['usage'] => {
     const step = currentStep(journal.state), sum = usageOf(journal.state)
     if (!step || step.accepted) return sum
-    return { inputTokens: sum.inputTokens + inputTokens, outputTokens: sum.outputTokens + tokensOf(step.text.length) }
+    const called = step.calls.reduce((chars, { call }) => chars + JSON.stringify(call.arguments).length, 0)
+    return { inputTokens: sum.inputTokens + (step.asked ?? 0), outputTokens: sum.outputTokens + tokensOf(step.text.length - step.lead + step.deliberated + called) }
+  }
+  /** What killed its drivers, where it did so too often. */
+  const fatalIn = ({ state }: Journal): string | undefined => {
+    const calls = callsUnderWay(state).filter(({ deaths }) => deaths >= config.deaths_max)
+    if (calls.length > 0) return calls.map(({ call }) => `the tool call ${call.name} (${call.id})`).join(', ')
+    const step = modelCallIn(state)
+    return step !== undefined && state.deaths.step === step && state.deaths.times >= config.deaths_max ? `model call ${step + 1}` : undefined
   }
 
   const thinkNext = async (run: Run, journal: Journal, stopper: Stopper, spans: Traced, conversation: Conversation, { step, purpose, tools, before }: Extract<Action, { do: 'think' }>): Promise<void> => {
@@ -64,7 +72,7 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
     const request = { model: run.model, messages, reasoning: run.request.reasoning, ...(attachments.length > 0 ? { attachments } : {}), ...(offered.length > 0 ? { tools: offered } : {}) }
     stopper.hear()
     try {
-      await think(journal, { models, clock, log: (level, event, fields) => log(level, event, { ...fields, run: run.id, organisation: run.orgId }), spans, request, stopper, triesMax: config.tries_max, bounds: { bytesMax: config.arguments_bytes_max, depthMax: config.arguments_depth_max }, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(allowedFor(run)) } }, step)
+      await think(journal, { models, clock, log: (level, event, fields) => log(level, event, { ...fields, run: run.id, organisation: run.orgId }), spans, request, stopper, triesMax: config.tries_max, bounds: { bytesMax: config.arguments_bytes_max, depthMax: config.arguments_depth_max }, textBytesMax: config.step_bytes_max, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(allowedFor(run)) } }, step)
     } finally {
       stopper.rest()
     }
@@ -92,6 +100,8 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
       if (run.cancelAsked) stopper.stop('cancelled')
       if (stopper.stopped() !== undefined) throw stopper.stopped()
       if (state.takes > config.takes_max) throw fault('RUN_STUCK', { takes: state.takes })
+      const fatal = fatalIn(journal)
+      if (fatal !== undefined) throw fault('CALL_FATAL', { call: fatal, times: config.deaths_max })
       const action = advance(state, run.request, bounds)
       switch (action.do) {
         case 'note': journal.write(...action.records); break
@@ -116,7 +126,7 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
   /** What an error leads to; undefined: this driver has nothing more to say. */
   const endingAfter = (error: unknown, run: Run, journal: Journal, stopper: Stopper): Ending | undefined => {
     if (journal.failure() || hasCode(error, 'STREAM_MOVED')) return undefined
-    const stopped = stopper.stopped(), usage = usedBy(journal, estimateTokens([{ role: 'user', content: run.request.message }]))
+    const stopped = stopper.stopped(), usage = usedBy(journal)
     if (stopped !== undefined) return stopped === 'cancelled' ? { terminal: { type: 'done', status: 'cancelled' }, usage, charged: true } : undefined
     // Storage that fails ends nothing: another driver goes on when it is back.
     if (isFault(error) && ['STORAGE_FULL', 'UNAVAILABLE', 'STOPPING'].includes(error.code)) return undefined

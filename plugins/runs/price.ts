@@ -3,9 +3,9 @@ import type { Attachment, Message, Model, Price, Usage } from '#ports/models.ts'
 /** Characters that one token stands for, for estimates before a call. */
 const charsPerToken = 4
 
-/** Whole credits, rounded up; nothing for a call that produced nothing, else at least the minimum. */
+/** Whole credits, rounded up; nothing where nothing was asked and nothing said, else at least the minimum. */
 export function creditsFor(price: Price, { inputTokens, outputTokens }: Usage): number {
-  if (outputTokens === 0) return 0
+  if (inputTokens === 0 && outputTokens === 0) return 0
   return Math.max(price.minimum, Math.ceil((inputTokens * price.inputPer1k + outputTokens * price.outputPer1k) / 1000))
 }
 

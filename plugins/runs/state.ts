@@ -9,7 +9,7 @@ export type Outcome = { readonly status: ToolStatus; readonly content: string }
 /** What was asked of the user: the event as clients saw it. */
 export type Asked = { readonly id: string; readonly kind: 'user_choice' | 'quiz' | 'approval'; readonly number: number; readonly data: Readonly<Record<string, Json>> }
 export type Answered = { readonly status: 'answered' | 'expired'; readonly answer: Json }
-export type CallState = { readonly call: ToolCall; /** Why its arguments were not taken. */ readonly refused?: string; /** The body may have begun. */ begun: boolean; asked: Asked | undefined; answered: Answered | undefined; outcome: Outcome | undefined }
+export type CallState = { readonly call: ToolCall; /** Why its arguments were not taken. */ readonly refused?: string; /** The body may have begun. */ begun: boolean; asked: Asked | undefined; answered: Answered | undefined; outcome: Outcome | undefined; /** Drivers that died or hung while it was under way. */ deaths: number }
 
 export type Step = {
   readonly index: number
@@ -18,12 +18,16 @@ export type Step = {
   attempt: number
   /** What stands of the text. */
   text: string
+  /** Characters at its beginning that are not the model's: what sets it apart from the answer before a tool call. */
+  lead: number
   /** The longest text that any try came to: a try that comes further has made progress. */
   furthest: number
   /** Clients were shown something of the newest try. */
   shown: boolean
-  /** The newest try has deliberated and not begun its text. */
-  reasoning: boolean
+  /** Characters that the newest try has deliberated. */
+  deliberated: number
+  /** What the newest try was asked with, in tokens as estimated; undefined before it is made. */
+  asked: number | undefined
   calls: CallState[]
   /** A tool call began and is not whole. */
   open: string | undefined
@@ -42,6 +46,8 @@ export type State = {
   /** Drivers that took over, and model calls that broke off, since anything new was brought forward. */
   takes: number
   tries: number
+  /** Drivers that died or hung in the same model call, as far as it had come. */
+  deaths: { readonly step: number; readonly times: number }
   plan: PlanStep[]
   /** Plans so far; a plan replaces what the former had not begun. */
   revision: number
@@ -57,9 +63,9 @@ export type State = {
   terminal: Terminal | undefined
 }
 
-export const emptyState = (): State => ({ head: 0, epoch: 0, steps: [], takes: 0, tries: 0, plan: [], revision: 0, plannedIn: -1, planFailed: false, asked: 0, parts: [], cut: '', ending: undefined, terminal: undefined })
+export const emptyState = (): State => ({ head: 0, epoch: 0, steps: [], takes: 0, tries: 0, deaths: { step: 0, times: 0 }, plan: [], revision: 0, plannedIn: -1, planFailed: false, asked: 0, parts: [], cut: '', ending: undefined, terminal: undefined })
 
-export const emptyStep = (index: number, purpose: Purpose): Step => ({ index, purpose, attempt: 1, text: '', furthest: 0, shown: false, reasoning: false, calls: [], open: undefined, checkpoint: undefined, accepted: undefined })
+export const emptyStep = (index: number, purpose: Purpose): Step => ({ index, purpose, attempt: 1, text: '', lead: 0, furthest: 0, shown: false, deliberated: 0, asked: undefined, calls: [], open: undefined, checkpoint: undefined, accepted: undefined })
 
 export const currentStep = (state: State): Step | undefined => state.steps.at(-1)
 /** What the user reads: the accepted text of every model call that was for the answer. */
@@ -80,38 +86,76 @@ function stepOf(state: State, fields: Fields): Step {
 }
 const callOf = (state: State, fields: Fields): CallState | undefined => state.steps[fields['step']!]?.calls.find(({ call }) => call.id === fields['call_id'])
 
+/** What comes between the answer so far and a further part of it, so that the fragments read well one after the other. */
+export function separatorBefore({ steps }: State, index: number): string {
+  const before = steps.findLast((step, at) => at < index && step.purpose === 'answer' && step.text !== '')?.text
+  if (before === undefined || before.endsWith('\n\n')) return ''
+  return before.endsWith('\n') ? '\n' : '\n\n'
+}
+
+/** The model call that is under way or comes next; undefined while tools are called, or nothing is left to do. */
+export function modelCallIn(state: State): number | undefined {
+  const step = currentStep(state)
+  if (!step?.accepted) return step?.index ?? 0
+  return step.calls.length > 0 && callsUnderWay(state).length === 0 ? step.index + 1 : undefined
+}
+/** Tool calls whose bodies may be at work; before any has begun, the one that is next. */
+export function callsUnderWay(state: State): CallState[] {
+  const step = currentStep(state)
+  const open = step?.accepted ? step.calls.filter(({ outcome }) => outcome === undefined) : []
+  const begun = open.filter(one => one.begun)
+  return begun.length > 0 ? begun : open.slice(0, 1)
+}
+/** A driver died or hung: in what it was at, as far as the journal tells. */
+function died(state: State): void {
+  if (state.ending || state.terminal) return
+  for (const one of callsUnderWay(state)) one.deaths++
+  const step = modelCallIn(state)
+  if (step !== undefined) state.deaths = { step, times: state.deaths.step === step ? state.deaths.times + 1 : 1 }
+}
+
 const progress = (state: State) => { state.takes = state.tries = 0 }
 function grow(state: State, step: Step, text: string): void {
   step.text += text
   if (step.text.length <= step.furthest) return
   step.furthest = step.text.length
+  state.deaths = { step: step.index, times: 0 }
   progress(state)
 }
 
 const folds: Readonly<Record<string, (state: State, fields: Fields) => void>> = {
-  'took@1': (state, { epoch }) => { state.epoch = epoch!; state.takes++ },
+  'took@1': (state, fields) => {
+    if (fields['died']) died(state)
+    state.epoch = fields['epoch']!
+    state.takes++
+  },
   'step@1': (state, { step, purpose }) => { state.steps.push(emptyStep(step!, purpose!)); progress(state) },
   'token': (state, fields) => {
     const step = stepOf(state, fields)
-    Object.assign(step, { shown: true, reasoning: false })
-    grow(state, step, fields['text']!)
+    const text: string = fields['text']!
+    step.shown = true
+    if (step.text === '' && text !== '' && text === separatorBefore(state, step.index)) {
+      Object.assign(step, { text, lead: text.length, furthest: Math.max(step.furthest, text.length) })
+    } else grow(state, step, text)
   },
   'reasoning': (state, fields) => {
     const step = stepOf(state, fields)
     step.shown = true
     // A plan and the work on it are shown as deliberation: the answer is what comes after them.
-    if (step.purpose === 'answer') step.reasoning = true
-    else grow(state, step, fields['text']!)
+    const text: string = fields['text']!
+    if (step.purpose === 'answer') step.deliberated += text.length
+    else grow(state, step, text)
   },
   'attempt@1': (state, fields) => {
     const step = stepOf(state, fields), goesOn = fields['plan'] === 'resume'
-    Object.assign(step, { attempt: fields['attempt'], text: step.text.slice(0, fields['keep']), shown: false, reasoning: false, open: undefined, ...(goesOn ? {} : { calls: [], checkpoint: undefined }) })
+    Object.assign(step, { attempt: fields['attempt'], text: step.text.slice(0, fields['keep']), shown: false, deliberated: 0, asked: undefined, open: undefined, ...(goesOn ? {} : { calls: [], checkpoint: undefined }) })
     state.tries++
   },
+  'asked@1': (state, fields) => { stepOf(state, fields).asked = fields['input_tokens'] },
   'open@1': (state, fields) => { stepOf(state, fields).open = fields['id'] },
   'call@1': (state, fields) => {
     const step = stepOf(state, fields)
-    if (!step.calls.some(({ call }) => call.id === (fields['call'] as unknown as ToolCall).id)) step.calls.push({ call: fields['call']!, ...(fields['refused'] === undefined ? {} : { refused: fields['refused'] }), begun: false, asked: undefined, answered: undefined, outcome: undefined })
+    if (!step.calls.some(({ call }) => call.id === (fields['call'] as unknown as ToolCall).id)) step.calls.push({ call: fields['call']!, ...(fields['refused'] === undefined ? {} : { refused: fields['refused'] }), begun: false, asked: undefined, answered: undefined, outcome: undefined, deaths: 0 })
     step.open = undefined
   },
   'checkpoint@1': (state, fields) => {

@@ -137,10 +137,10 @@ test('an approved body that may have begun is neither run nor asked for again', 
 })
 
 test('an answer that a dead process left is taken up at the provider, and readers are told that a process ended', async () => {
-  const { list, asked } = await goOn([took(1), event('token', { text: 'one ', step: 0, attempt: 1 }), checkpointed({ step: 0, attempt: 1, response: 'r', at: 1 }), event('token', { text: 'two ', step: 0, attempt: 1 })])
-  assert.equal(dataOf(list, 'superseded'), [{ step: 0, attempt: 1, keep: 4, reason: 'interrupted' }])
+  const { list, asked } = await goOn([took(1), event('token', { text: 'one ', step: 0, attempt: 1 }), checkpointed({ step: 0, attempt: 1, response: 'r', at: 1 }), event('token', { text: 'hea', step: 0, attempt: 1 })])
+  assert.equal(dataOf(list, 'superseded'), [{ step: 0, attempt: 1, keep: 7, reason: 'interrupted' }])
   assert.equal(asked.map(({ resume }) => resume), [{ response: 'r', at: 1 }])
-  assert.equal(dataOf(list, 'token').map(({ attempt, text }) => [attempt, text]), [[2, 'heard: ']])
+  assert.equal(dataOf(list, 'token').map(({ attempt, text }) => [attempt, text]), [[2, 'rd: ']], 'what was shown is not shown again')
 })
 
 test('nothing had come: the call is made as if for the first time', async () => {

@@ -22,3 +22,6 @@ export function received({ id, name, arguments: args }: ToolCall, { bytesMax, de
   const bytes = jsonBytes(args)
   return bytes > bytesMax ? refuse(`The arguments take ${bytes} bytes, more than the ${bytesMax} that a call may: they were not taken.`) : { call: { ...kept, arguments: args } }
 }
+
+/** A call that has begun, as it is written down. */
+export const opened = ({ id, name }: { readonly id: string; readonly name: string }) => ({ id: id.slice(0, nameCharsMax), name: name.slice(0, nameCharsMax) })

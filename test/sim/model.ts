@@ -4,7 +4,7 @@ import type { Message, Model, ModelDelta, ModelProvider, ModelRequest } from '#p
 import { continueInstruction } from '../../plugins/runs/recover.ts'
 import type { Process, World } from '../kit/sim.ts'
 
-export type Reply = { readonly text?: string; readonly calls?: readonly (readonly [name: string, text: string])[]; /** The provider breaks off after so many pieces. */ readonly breaksAt?: number; /** How long the model takes for each piece. */ readonly pauseMs?: number }
+export type Reply = { readonly text?: string; readonly calls?: readonly (readonly [name: string, text: string])[]; /** The provider breaks off after so many pieces. */ readonly breaksAt?: number; /** How long the model takes for each piece. */ readonly pauseMs?: number; /** Told to go on, it begins again. */ readonly again?: boolean; /** Its process dies after so many pieces. */ readonly kills?: number; /** A mark behind each piece, for resuming. */ readonly marks?: boolean }
 /** `results`: what tools have answered since the user spoke; `asked`: how often the model was called in this world. */
 export type Behaviour = (request: { readonly said: string; readonly results: readonly string[]; readonly system: string }, asked: number) => Reply
 
@@ -29,23 +29,28 @@ export function simModel({ hear, world, process, behave, supports = {} }: Option
   return {
     catalogue: async () => [model],
     async *stream(request: ModelRequest): AsyncGenerator<readonly ModelDelta[]> {
-      const { messages, prefill } = request, at = lastUser(messages)
-      hear({ said: messages[at]?.content ?? '', past: messages.slice(0, at).filter(({ role }) => role !== 'system').map(({ content }) => content) })
-      const results = messages.slice(at + 1).flatMap(message => (message.role === 'tool' ? [message.content] : []))
-      const { text = '', calls = [], breaksAt = Infinity, pauseMs = 0 } = behave({ said: messages[at]?.content ?? '', results, system: messages[0]!.content }, asks.next(world))
+      const { messages, prefill } = request, last = lastUser(messages)
+      hear({ said: messages[last]?.content ?? '', past: messages.slice(0, last).filter(({ role }) => role !== 'system').map(({ content }) => content) })
+      const results = messages.slice(last + 1).flatMap(message => (message.role === 'tool' ? [message.content] : []))
+      const asked = asks.next(world), { text = '', calls = [], breaksAt = Infinity, pauseMs = 0, again = false, kills = Infinity, marks = false } = behave({ said: messages[last]?.content ?? '', results, system: messages[0]!.content }, asked)
       const kept = prefill ?? (messages.at(-1)?.content === continueInstruction ? messages.at(-2)!.content : '')
       // Asked to go on by an instruction, a model likes to repeat its last words.
       let from = text.startsWith(kept) ? kept.length : 0
-      if (prefill === undefined && from > 0) from = Math.max(0, from - 20)
+      if (prefill === undefined && from > 0) from = again ? 0 : Math.max(0, from - 20)
+      if (request.resume) from = request.resume.at
       let pieces = 0
       const say = (...deltas: ModelDelta[]) => world.call(process, 'model.delta', () => {
         request.signal.throwIfAborted()
         if (pieces++ === breaksAt) throw fault('MODEL_FAILED', { why: 'it broke off' })
         return deltas
       })
+      let at = from
       for (const piece of piecesOf(text, from)) {
         if (pauseMs > 0) await process.clock.sleep(pauseMs, request.signal)
+        if (pieces === kills) world.kill(process)
         yield await say({ type: 'text', text: piece })
+        at += piece.length
+        if (marks) yield await say({ type: 'checkpoint', checkpoint: { response: `r${asked}`, at } })
       }
       for (const [n, [name, argument]] of calls.entries()) {
         yield await say({ type: 'tool_open', id: `c${n}`, name })

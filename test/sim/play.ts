@@ -10,8 +10,8 @@ import { caller, createStage, sweepMs, type Kind, type Stage } from './stage.ts'
 
 export type Played = { readonly bad: string[]; readonly trace: readonly string[]; readonly steps: number }
 
-/** What a reader shows who folds by step, attempt and keep, as a client would. */
-export function textOf(log: readonly LoggedEvent[]): string {
+/** What a client shows that folds by step, attempt and keep: the same. */
+function foldedOf(log: readonly LoggedEvent[]): string {
   const texts: string[] = []
   for (const { type, data } of log) {
     const { step, text, keep } = data as { step: number; text: string; keep: number }
@@ -20,6 +20,8 @@ export function textOf(log: readonly LoggedEvent[]): string {
   }
   return texts.join('')
 }
+/** The answer of a client that knows `token`, `done` and `error` alone. */
+export const textOf = (log: readonly LoggedEvent[]): string => log.flatMap(({ type, data }) => (type === 'token' ? [(data as { text: string }).text] : [])).join('')
 
 /** The model answers in the light of everything that was said before, whoever drove the runs before this one. */
 async function unheard(stage: Stage, runs: readonly Run[]): Promise<string[]> {
@@ -42,31 +44,37 @@ async function judge(stage: Stage, script: Script, actor: ReturnType<typeof acto
   if (runs.length !== actor.starts.length) bad.push(`${actor.starts.length} runs were started, there are ${runs.length}`)
   for (const { phase, id } of runs) if (phase !== 'closed') bad.push(`run ${id} never closed`)
   for (const session of await stage.sessions()) if (session.queued > 0 || session.queue.length > 0) bad.push(`session ${session.id} has a queue of ${session.queue.length}, said to be ${session.queued}`)
+  const isCalm = !stage.world.trace.some(line => /(?:CRASH|STALL)$/.test(line))
   let sends = 0, pays = 0
   for (const [i, { run_id: id }] of actor.starts.entries()) {
     const log = await stage.log(id), expected = script.runs[i]!, last = log.at(-1)
     bad.push(...verifyRun(id, log, entries.filter(({ key }) => key.includes(id))).map(one => `run ${i}: ${one}`))
     const ended = last?.type === 'error' ? 'error' : String((last?.data as { status?: string } | undefined)?.status)
+    if (expected.code !== undefined && (last?.data as { code?: string } | undefined)?.code !== expected.code) bad.push(`run ${i} ended with ${JSON.stringify(last?.data)}, not with ${expected.code}`)
     if (expected.ends !== 'any' && ended !== expected.ends) bad.push(`run ${i} ended as ${ended}, not as ${expected.ends}: ${JSON.stringify(last?.data)}`)
     if (expected.text !== undefined && textOf(log) !== expected.text) bad.push(`run ${i} says ${JSON.stringify(textOf(log))}`)
+    if (foldedOf(log) !== textOf(log)) bad.push(`run ${i} is ${JSON.stringify(foldedOf(log))} to who folds, ${JSON.stringify(textOf(log))} to who does not`)
     const { terminal, steps } = log.reduce(foldOne, emptyState()), run = runs.find(one => one.id === id)
+    if (run && run.answer !== textOf(log)) bad.push(`run ${i} is kept with the answer ${JSON.stringify(run.answer)}, its readers saw ${JSON.stringify(textOf(log))}`)
     if (run && terminal && run.status !== (terminal.type === 'error' ? 'failed' : terminal.status)) bad.push(`run ${i} stands as ${run.status}, its log ends with ${terminal.type}`)
     for (const { call, outcome, begun } of steps.flatMap(step => step.calls)) {
-      if (call.name === 'send' && begun) sends++
+      if ((call.name === 'send' || call.name === 'post') && begun) sends++
+      if (isCalm && outcome?.status === 'unknown' && terminal?.type === 'done' && terminal.status === 'done') bad.push(`run ${i}: nothing went wrong, and the call ${call.name} is told as unknown`)
       if (call.name === 'pay' && outcome?.status === 'ok') pays++
       // What the model was told was done, was done; what it was told is unknown was not done twice.
       if (call.name === 'send' && outcome?.status === 'ok' && stage.effects.once.length === 0) bad.push(`run ${i}: a call was told as done that never was`)
     }
   }
-  const wanted = { sends: script.runs.reduce((sum, run) => sum + (run.sends ?? 0), 0), pays: script.runs.reduce((sum, run) => sum + (run.pays ?? 0), 0) }
+  const wanted = { sends: script.runs.reduce((sum, run) => sum + (run.sends ?? 0) + (run.posts ?? 0), 0), pays: script.runs.reduce((sum, run) => sum + (run.pays ?? 0), 0) }
   if (stage.effects.once.length > wanted.sends || new Set(stage.effects.once).size !== stage.effects.once.length) bad.push(`what may happen once happened ${stage.effects.once.length} times`)
   if (new Set(stage.effects.keyed).size > Math.max(wanted.pays, pays)) bad.push(`${new Set(stage.effects.keyed).size} different payments were made`)
+  if (isCalm && script.deaths !== undefined && stage.deaths() > script.deaths) bad.push(`${stage.deaths()} processes ended`)
   if (script.runs.every(run => run.ends === 'done') && (sends !== wanted.sends || pays !== wanted.pays)) bad.push(`${sends} sends and ${pays} payments stand in the log`)
   return bad
 }
 
 type Playing = { readonly choose: Choose; readonly seed?: number; readonly kind?: Kind }
-const optionsOf = ({ behave, supports, credits }: Script) => ({ behave, ...(supports ? { supports } : {}), ...(credits === undefined ? {} : { credits }) })
+const optionsOf = ({ behave, supports, credits, env }: Script) => ({ behave, ...(env ? { env } : {}), ...(supports ? { supports } : {}), ...(credits === undefined ? {} : { credits }) })
 
 /** A client asks until the session is gone. Admissions that come back from the dead may hold it for a moment; an earlier try whose answer came too late may have removed it. */
 async function removed(stage: Stage, process: Process, id: string): Promise<string[]> {

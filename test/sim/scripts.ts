@@ -12,9 +12,13 @@ export type Script = {
   readonly behave: Behaviour
   readonly supports?: StageOptions['supports']
   readonly credits?: number
+  /** Settings of the run plugin, beside those of the stage. */
+  readonly env?: Readonly<Record<string, string>>
   play(actor: Actor): Promise<void>
   /** Of each run, in the order of their starts: the text that its readers end up with, and how it ends. */
-  readonly runs: readonly { readonly text?: string; readonly ends: 'done' | 'cancelled' | 'error' | 'any'; /** Calls of the tools in the world, at the most and where nothing went wrong. */ readonly sends?: number; readonly pays?: number }[]
+  readonly runs: readonly { readonly text?: string; readonly ends: 'done' | 'cancelled' | 'error' | 'any'; /** Calls of the tools in the world, at the most and where nothing went wrong. */ readonly sends?: number; /** Calls of `post`, which may happen once. */ readonly posts?: number; readonly pays?: number; /** The code of its error. */ readonly code?: string }[]
+  /** Processes that may end by what the script does, at the most, where nothing else goes wrong: two that the journal knows of, and those that ended before it did. */
+  readonly deaths?: number
 }
 
 /** One client: it starts runs, reads them with its cursor, answers and cancels. What it saw is kept, to be compared. */
@@ -67,9 +71,29 @@ const unaided: Script = { ...plain, name: 'long answer without prefill', support
 
 const broken: Script = { ...plain, name: 'provider breaks off twice', behave: (_, asked) => ({ text: long, ...(asked <= 2 ? { breaksAt: asked * 3 } : {}) }), runs: [{ text: long, ends: 'done' }] }
 
-const tools: Script = { ...plain, name: 'tools', runs: [{ text: 'I will see.All is sent.', ends: 'done', sends: 1, pays: 1 }],
+const tools: Script = { ...plain, name: 'tools', runs: [{ text: 'I will see.\n\nAll is sent.', ends: 'done', sends: 1, pays: 1 }],
   // Interrupted after some of its calls, a model asks for the others when it sees the results.
   behave: ({ results }) => (results.length === 3 ? { text: 'All is sent.' } : { text: results.length === 0 ? 'I will see.' : '', calls: ([['look', 'x'], ['pay', 'y'], ['send', 'z']] as const).slice(results.length) }) }
+
+const again: Script = { ...unaided, name: 'an answer that is told to go on begins again', behave: (_, asked) => ({ text: long.slice(0, 300), again: true, ...(asked === 1 ? { breaksAt: 3 } : {}) }), runs: [{ text: long.slice(0, 300), ends: 'done' }] }
+
+// The first try leaves no mark, the second repeats some words and then marks: what is held back at the seam must not lie behind a mark.
+const seam: Script = { ...plain, name: 'resumed behind a seam', supports: { prefill: false, resume: true }, runs: [{ text: long.slice(0, 400), ends: 'done' }],
+  behave: (_, asked) => ({ text: long.slice(0, 400), ...(asked === 1 ? { breaksAt: 3 } : { marks: true, ...(asked === 2 ? { breaksAt: 4 } : {}) }) }) }
+
+const many: Script = { ...plain, name: 'many results at once', runs: [{ text: 'All is read.', ends: 'done' }],
+  behave: ({ results }) => (results.length > 0 ? { text: 'All is read.' } : { calls: Array.from({ length: 9 }, (_, n) => ['dump', `${n}`] as const) }) }
+
+const beside: Script = { name: 'answer while a tool is at work', runs: [{ text: 'Thank you.', ends: 'done', posts: 1 }],
+  behave: ({ results }) => (results.length === 2 ? { text: 'Thank you.' } : { calls: ([['ask', 'Shall I?'], ['post', 'it']] as const).slice(results.length) }),
+  async play(actor) {
+    const { run_id: runId } = await actor.start('ask me'), asked = await actor.until(runId, ['user_choice'])
+    if (asked.type === 'user_choice') await actor.respond(runId, (asked.data as { question_id: string }).question_id, 'a')
+    await actor.until(runId, ends)
+  } }
+
+const fatal: Script = { ...plain, name: 'a tool that kills its process', env: { RUNS_DEATHS_MAX: '2' }, runs: [{ ends: 'error', code: 'CALL_FATAL' }], deaths: 4, behave: () => ({ text: 'I try.', calls: [['die', 'x']] }) }
+const fatalModel: Script = { ...fatal, name: 'a model that kills its process', behave: () => ({ text: long.slice(0, 200), kills: 0 }) }
 
 const question: Script = { name: 'question to the user', runs: [{ text: 'Thank you.', ends: 'done', sends: 1 }],
   behave: ({ results }) => (results.length === 0 ? { calls: [['ask', 'Shall I?']] } : results.length === 1 ? { calls: [['send', 'it']] } : { text: 'Thank you.' }),
@@ -158,4 +182,4 @@ const drained: Script = { ...tools, name: 'hand-over at a drain',
     await actor.until(runId, ends)
   } }
 
-export const scripts: readonly Script[] = [plain, unaided, broken, tools, question, cancelled, cancelledWaiting, queue, slow, paused, outgrown, bankrupt, outgrownCancelled, plan, drained]
+export const scripts: readonly Script[] = [plain, unaided, broken, again, seam, tools, many, beside, fatal, fatalModel, question, cancelled, cancelledWaiting, queue, slow, paused, outgrown, bankrupt, outgrownCancelled, plan, drained]

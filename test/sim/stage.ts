@@ -4,7 +4,7 @@ import { memoryEventlog } from '#adapters/eventlog/memory.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
 import { noTraces } from '#adapters/traces/off.ts'
 import type { Caller } from '#contracts/contract.ts'
-import { hasCode } from '#contracts/faults.ts'
+import { fault, hasCode } from '#contracts/faults.ts'
 import { Host, Peers, type Peering, type Role } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
@@ -26,7 +26,9 @@ import { simModel, type Behaviour, type Heard } from './model.ts'
 import { simTools, type Effects } from './tools.ts'
 
 export const leaseMs = 600, sweepMs = 100
-const config = readConfig(runsPlugin, { RUNS_LEASE_MS: String(leaseMs), RUNS_SWEEP_MS: String(sweepMs), RUNS_QUESTION_MS: '36000000', RUNS_STALL_MS: '100000', RUNS_TRIES_MAX: '3', RUNS_TAKES_MAX: '40' })
+const usual = { RUNS_LEASE_MS: String(leaseMs), RUNS_SWEEP_MS: String(sweepMs), RUNS_QUESTION_MS: '36000000', RUNS_STALL_MS: '100000', RUNS_TRIES_MAX: '3', RUNS_TAKES_MAX: '40', RUNS_DEATHS_MAX: '40' }
+/** Bytes that one append takes: small, so that what is large is seen in small worlds. */
+const appendBytesMax = 2500
 /** Every process registers its own, and nobody reads them. */
 const metrics = { registerMetric() {} }
 
@@ -40,6 +42,15 @@ const unbounded: Steps = { within: async (_, work) => work(), undo: async work =
 
 export const caller: Caller = { userId: '00000000-0000-7000-8000-0000000000aa', orgId: '00000000-0000-7000-8000-0000000000bb', role: 'owner' }
 export type Services = { readonly runs: RunService; readonly sessions: SessionService; readonly durable: () => Promise<void> }
+
+/** The event log with the small append. */
+const bounded = (log: EventlogEngine): Partial<EventlogEngine> => ({
+  limits: { ...log.limits, appendBytesMax },
+  async append(stream, events, options) {
+    if (JSON.stringify(events).length > appendBytesMax) throw fault('DOCUMENT_TOO_LARGE', { collection: 'the event log', max: appendBytesMax })
+    return log.append(stream, events, options)
+  },
+})
 
 const writes = { storage: ['insert', 'insertMany', 'update', 'updateMany', 'remove', 'removeMany'], eventlog: ['append', 'trim', 'remove'] } as const
 const reads = { storage: ['get', 'find', 'count'], eventlog: ['read', 'bounds'] } as const
@@ -81,18 +92,19 @@ export async function createDisk() {
 
 /** `drivers`: two processes that do everything. `machine`: one, whose unsynced writes are lost when it dies. `roles`: one takes requests, another drives, and no word passes between them. */
 export type Kind = 'drivers' | 'machine' | 'roles'
-export type StageOptions = { readonly choose: Choose; readonly behave: Behaviour; readonly seed?: number; readonly kind?: Kind; readonly supports?: Parameters<typeof simModel>[0]['supports']; readonly credits?: number; /** What an earlier world left. */ readonly disk?: Awaited<ReturnType<typeof createDisk>> }
+export type StageOptions = { readonly choose: Choose; readonly behave: Behaviour; readonly seed?: number; readonly kind?: Kind; readonly supports?: Parameters<typeof simModel>[0]['supports']; readonly credits?: number; readonly env?: Readonly<Record<string, string>>; /** What an earlier world left. */ readonly disk?: Awaited<ReturnType<typeof createDisk>> }
 export type Stage = Awaited<ReturnType<typeof createStage>>
 
-export async function createStage({ choose, behave, seed = 1, kind = 'drivers', supports, credits = 1000, disk: given }: StageOptions) {
+export async function createStage({ choose, behave, seed = 1, kind = 'drivers', supports, credits = 1000, env = {}, disk: given }: StageOptions) {
   const loses = kind === 'machine', world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed }), disk = given ?? (await createDisk())
-  const effects: Effects = { once: [], keyed: [], none: 0 }, living = new Map<Process, Services>(), roles = new Map<Process, Role>(), instances = new Map<Process, Instance>(), logged: string[] = [], heard: Heard[] = []
+  const config = readConfig(runsPlugin, { ...usual, ...env })
+  const effects: Effects = { once: [], keyed: [], none: 0, deaths: 0 }, living = new Map<Process, Services>(), roles = new Map<Process, Role>(), instances = new Map<Process, Instance>(), logged: string[] = [], heard: Heard[] = []
 
   const face = <T extends object>(process: Process, port: 'storage' | 'eventlog'): T => {
     const live = new Proxy({}, { get: (_, name) => (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], ownKeys: () => Reflect.ownKeys(disk.engines()[port]), getOwnPropertyDescriptor: (_, name) => ({ value: (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], configurable: true, enumerable: true }) })
     const all = [...writes[port], ...reads[port]] as never[]
     const seen = seenBy(world, process, port, live as never, all, (method, args, act) => ((writes[port] as readonly string[]).includes(method) ? disk.write({ port, method, args }) : act()))
-    return { ...(seen as object), exclusive: loses, ping: async () => {}, close: async () => {}, epoch: () => 0, durable: () => world.call(process, `${port}.durable`, () => disk.sync()) } as T
+    return { ...(seen as object), ...(port === 'eventlog' ? bounded(seen as EventlogEngine) : {}), exclusive: loses, ping: async () => {}, close: async () => {}, epoch: () => 0, durable: () => world.call(process, `${port}.durable`, () => disk.sync()) } as T
   }
 
   const main = (role: Role) => async (process: Process): Promise<void> => {
@@ -110,7 +122,9 @@ export async function createStage({ choose, behave, seed = 1, kind = 'drivers', 
     if (role !== 'worker') living.set(process, { runs: instance.service('runs') as RunService, sessions: instance.service('sessions') as SessionService, durable: () => storage.durable() })
   }
   const boot = (role: Role = 'all') => world.spawn('p', main(role))
+  let deaths = 0
   world.hooks.died = process => {
+    if (!process.steady) deaths++
     living.delete(process)
     instances.delete(process)
     if (stopped || process.steady) return
@@ -200,6 +214,7 @@ export async function createStage({ choose, behave, seed = 1, kind = 'drivers', 
         if (!stopped) boot(roles.get(process))
       }
     },
+    deaths: () => deaths,
     runs: async () => (await disk.engines().storage.find(Runs, { limit: 1000 })).items,
     sessions: async () => (await disk.engines().storage.find(Sessions, { limit: 1000 })).items,
     log: (runId: string) => disk.engines().eventlog.read(`${caller.orgId}/run:${runId}`, { limit: 5000 }),

@@ -25,7 +25,7 @@ async function charge(billing: Ledger, run: Run, credits: number): Promise<numbe
 }
 
 /** A step may have been begun and its model never asked: the credits ran out, or the run was stopped. */
-const wasMade = ({ accepted, shown, attempt, calls, open }: Step): boolean => accepted !== undefined || shown || attempt > 1 || calls.length > 0 || open !== undefined
+const wasMade = ({ accepted, asked, shown, attempt, calls, open }: Step): boolean => accepted !== undefined || asked !== undefined || shown || attempt > 1 || calls.length > 0 || open !== undefined
 
 export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; readonly figures: Pick<Figures, 'ended'>; /** Writes what was said into the search index. */ readonly note: (run: Run) => void; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void>; /** When its log may be made small. */ readonly compactAfterMs: number }
 

@@ -4,12 +4,12 @@ import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ModelDelta, ModelProvider, ModelRequest, ToolCall, Usage } from '#ports/models.ts'
 import { piecesOf } from '../bytes.ts'
-import { continueInstruction, createSeam, recoveryOf, type Recovery } from '../recover.ts'
+import { continueInstruction, createRepeat, createSeam, differs, isDiffering, recoveryOf, type Recovery, type Seam } from '../recover.ts'
 import type { Journal } from '../journal.ts'
-import { attemptBegins, checkpointed, event, thought, toolOpen, toolWhole } from '../records.ts'
+import { asked as askedRecord, attemptBegins, checkpointed, event, thought, toolOpen, toolWhole, type Plan } from '../records.ts'
 import { estimateTokens, tokensOf } from '../price.ts'
-import { received, type ArgumentBounds } from '../tool-arguments.ts'
-import { currentStep, emptyStep, type Step } from '../state.ts'
+import { opened, received, type ArgumentBounds } from '../tool-arguments.ts'
+import { currentStep, emptyStep, separatorBefore, type Step } from '../state.ts'
 import type { Stopper } from '../stopper.ts'
 import type { CallSpan, Traced } from '../traced.ts'
 
@@ -22,6 +22,8 @@ export type Thinking = {
   readonly stopper: Stopper
   readonly spans: Traced
   readonly bounds: ArgumentBounds
+  /** Of text and deliberation of one try. */
+  readonly textBytesMax: number
   /** Broken-off tries without progress after which the call is given up. */
   readonly triesMax: number
 }
@@ -32,86 +34,155 @@ const pieceBytesMax = 65_536
 
 const mayRetry = (error: unknown) => !isFault(error) || ['MODEL_FAILED', 'UNAVAILABLE'].includes(error.code)
 
+/** What of the step's text the model has said. */
+const saidIn = ({ text, lead }: Step): string => text.slice(lead)
+
 /** The request as this try makes it. */
 function requestFor({ request }: Thinking, step: Step, { plan }: Recovery): Omit<ModelRequest, 'signal'> {
+  const said = saidIn(step)
   if (plan === 'resume' && step.checkpoint) return { ...request, resume: { response: step.checkpoint.response, at: step.checkpoint.at } }
-  if (plan === 'prefill') return { ...request, reasoning: false, prefill: step.text }
-  if (plan === 'instruct') return { ...request, messages: [...request.messages, { role: 'assistant', content: step.text }, { role: 'user', content: continueInstruction }] }
+  if (plan === 'prefill') return { ...request, reasoning: false, prefill: said }
+  if (plan === 'instruct') return { ...request, messages: [...request.messages, { role: 'assistant', content: said }, { role: 'user', content: continueInstruction }] }
   return request
 }
+/** What stands between the text so far and what this try says. */
+function seamFor(step: Step, { plan }: Recovery): Seam | undefined {
+  if (plan === 'instruct') return createSeam(saidIn(step))
+  if (plan === 'regenerate') return createRepeat(saidIn(step), { fromStart: true })
+  if (plan !== 'resume' || step.purpose !== 'answer' || !step.checkpoint) return undefined
+  const from = Math.max(step.checkpoint.keep, step.lead)
+  return createRepeat(step.text.slice(from), { fromStart: from === step.lead })
+}
 
-type Try = { readonly step: number; readonly attempt: number; readonly shown: 'token' | 'reasoning'; readonly seam: ReturnType<typeof createSeam> | undefined; /** What stands of the tries before and was not counted by the provider again. */ readonly keptTokens: number }
+type Try = {
+  readonly step: number
+  readonly attempt: number
+  readonly shown: 'token' | 'reasoning'
+  readonly seam: Seam | undefined
+  /** What stands of the tries before and was not counted by the provider again. */
+  readonly keptTokens: number
+  /** Estimated, for a provider that does not count. */
+  readonly inputTokens: number
+}
 
-/** Writes the deltas of one try; answers what the provider said of its end. */
-async function listen(journal: Journal, { models, request, stopper, bounds }: Thinking, asked: Omit<ModelRequest, 'signal'>, { step, attempt, shown, seam, keptTokens }: Try, span: CallSpan): Promise<void> {
-  let usage: Usage | undefined, finish: Extract<ModelDelta, { type: 'finish' }>['reason'] | undefined, characters = 0
-  const calls: ToolCall[] = []
-  const say = (text: string, last: boolean) => {
-    const said = seam ? seam(text, last) : text
-    if (said !== '') for (const piece of piecesOf(said, pieceBytesMax)) journal.write(event(shown, { text: piece, step, attempt }))
+/** Writes text of one try as it may be shown. */
+function createTeller(journal: Journal, { step, attempt, shown, seam }: Try) {
+  const write = (type: 'token' | 'reasoning', text: string) => {
+    for (const piece of piecesOf(text, pieceBytesMax)) journal.write(event(type, { text: piece, step, attempt }))
+  }
+  const show = (text: string) => {
+    if (text === '') return
+    const isFirst = shown === 'token' && (journal.state.steps[step]?.text ?? '') === '', separator = isFirst ? separatorBefore(journal.state, step) : ''
+    if (separator !== '') write('token', separator)
+    write(shown, text)
+  }
+  return {
+    say: (text: string) => show(seam ? seam.push(text) : text),
+    deliberate: (text: string) => { if (shown === 'token') write('reasoning', text) },
+    /** What comes now stands behind all text so far. */
+    catchUp: () => show(seam ? seam.end() : ''),
+    isBehind: () => seam?.holds() ?? false,
+  }
+}
+
+/** Writes the deltas of one try, to its accepted end. */
+async function listen(journal: Journal, { models, stopper, bounds, textBytesMax }: Thinking, asked: Omit<ModelRequest, 'signal'>, one: Try, span: CallSpan): Promise<void> {
+  const { step, attempt, keptTokens } = one, teller = createTeller(journal, one), calls: ToolCall[] = []
+  let usage: Usage | undefined, finish: Extract<ModelDelta, { type: 'finish' }>['reason'] | undefined, characters = 0, bytes = 0
+  const count = (text: string) => {
+    characters += text.length
+    bytes += Buffer.byteLength(text)
+  }
+  const hear = (delta: ModelDelta): void => {
+    switch (delta.type) {
+      case 'text':
+        count(delta.text)
+        return teller.say(delta.text)
+      case 'reasoning':
+        count(delta.text)
+        return teller.deliberate(delta.text)
+      case 'tool_open':
+        teller.catchUp()
+        return journal.write(toolOpen({ step, attempt, ...opened(delta) }))
+      case 'tool_call': {
+        const whole = received(delta.call, bounds)
+        calls.push(whole.call)
+        teller.catchUp()
+        return journal.write(toolWhole({ step, attempt, ...whole }))
+      }
+      // A mark stands for all text before it: while some is held back, the journal has not got that, and a later mark will do.
+      case 'checkpoint': return teller.isBehind() ? undefined : journal.write(checkpointed({ step, attempt, ...delta.checkpoint }))
+      case 'usage': usage = delta.usage; return
+      case 'finish': finish = delta.reason; return
+    }
   }
   const signal = stopper.signal()
   for await (const deltas of models.stream({ ...asked, signal })) {
     stopper.hear()
-    for (const delta of deltas) {
-      switch (delta.type) {
-        case 'text': characters += delta.text.length; say(delta.text, false); break
-        case 'reasoning': if (shown === 'token') for (const piece of piecesOf(delta.text, pieceBytesMax)) journal.write(event('reasoning', { text: piece, step, attempt })); break
-        case 'tool_open': journal.write(toolOpen({ step, attempt, id: delta.id.slice(0, 200), name: delta.name.slice(0, 200) })); break
-        case 'tool_call': {
-          const one = received(delta.call, bounds)
-          calls.push(one.call)
-          journal.write(toolWhole({ step, attempt, ...one }))
-          break
-        }
-        case 'checkpoint': journal.write(checkpointed({ step, attempt, ...delta.checkpoint })); break
-        case 'usage': usage = delta.usage; break
-        case 'finish': finish = delta.reason; break
-      }
-    }
+    deltas.forEach(hear)
     // A model that is faster than the disk waits for it here.
     if (journal.crowded()) await journal.settled()
     signal.throwIfAborted()
+    if (bytes <= textBytesMax) continue
+    finish = 'length'
+    break
   }
   if (finish === undefined) throw fault('MODEL_FAILED', { why: 'the stream ended without a finish' })
-  say('', true)
-  const { inputTokens, outputTokens } = usage ?? { inputTokens: estimateTokens(request.messages), outputTokens: tokensOf(characters + JSON.stringify(calls).length - 2) }
+  teller.catchUp()
+  const { inputTokens, outputTokens } = usage ?? { inputTokens: one.inputTokens, outputTokens: tokensOf(characters + JSON.stringify(calls).length - 2) }
   span.ended({ inputTokens, outputTokens }, finish)
   journal.write(thought({ step, attempt, finish, input_tokens: inputTokens, output_tokens: outputTokens + keptTokens }))
 }
 
+/** What is sent, as far as can be told before the provider counts it. */
+const tokensIn = ({ messages, attachments, tools }: Omit<ModelRequest, 'signal'>): number => estimateTokens(messages, attachments) + (tools ? tokensOf(JSON.stringify(tools).length) : 0)
 /** What the try that broke off used, as far as can be told: the customer does not pay it, the operator does. */
-const lostBy = ({ request }: Thinking, step: Step): Usage => ({ inputTokens: estimateTokens(request.messages), outputTokens: tokensOf(step.text.length) })
+const lostBy = ({ request }: Thinking, step: Step): Usage => ({ inputTokens: step.asked ?? tokensIn(request), outputTokens: tokensOf(saidIn(step).length + step.deliberated) })
 
-/** Brings the current step to its accepted end. Throws the abort's reason, MODEL_FAILED when it broke off too often, MODEL_REFUSED, or STREAM_MOVED when the lease is lost. */
+/** Makes one try of the call. */
+async function attemptOf(journal: Journal, thinking: Thinking, step: Step, recovery: Recovery, attempt: number): Promise<void> {
+  const { index, purpose } = step, asked = requestFor(thinking, step, recovery), inputTokens = tokensIn(asked)
+  const goesOn = recovery.plan === 'prefill' || recovery.plan === 'instruct'
+  const one: Try = {
+    step: index, attempt, shown: purpose === 'answer' ? 'token' : 'reasoning', seam: seamFor(step, recovery), inputTokens,
+    keptTokens: goesOn ? tokensOf(saidIn(step).length) : 0,
+  }
+  journal.write(askedRecord({ step: index, attempt, input_tokens: inputTokens }))
+  await thinking.spans.call(index, attempt, span => listen(journal, thinking, asked, one, span))
+}
+
+/** After these a try in another way may go better. */
+const hasOther = (plan: Recovery['plan']): plan is Plan => plan === 'resume' || plan === 'prefill' || plan === 'instruct' || plan === 'regenerate'
+
+/** Brings the current step to its accepted end. Throws the abort's reason, MODEL_FAILED when it broke off too often or cannot be continued, MODEL_REFUSED, or STREAM_MOVED when the lease is lost. */
 export async function think(journal: Journal, thinking: Thinking, number: number): Promise<void> {
-  const { clock, log, stopper, terms, triesMax } = thinking
-  let resumes = terms.supports.resume
+  const { clock, log, stopper, terms, triesMax } = thinking, without = new Set<Plan>()
   for (let broke = false; ; broke = true) {
-    const step = currentStep(journal.state) ?? emptyStep(number, 'answer'), found = recoveryOf(step, { ...terms, supports: { ...terms.supports, resume: resumes } })
+    const step = currentStep(journal.state) ?? emptyStep(number, 'answer'), found = recoveryOf(step, { ...terms, without })
     const recovery: Recovery = broke && found.plan === 'begin' ? { plan: 'restart', keep: 0 } : found
+    if (recovery.plan === 'end') throw differs()
     if (recovery.plan === 'accept') {
       const { inputTokens, outputTokens } = lostBy(thinking, step)
       journal.write(thought({ step: number, attempt: step.attempt, finish: 'interrupted', input_tokens: inputTokens, output_tokens: outputTokens }))
       return
     }
-    const attempt = recovery.plan === 'begin' ? step.attempt : step.attempt + 1
+    const before = { ...step }, attempt = recovery.plan === 'begin' ? step.attempt : step.attempt + 1
     if (recovery.plan !== 'begin') {
-      if (step.shown || step.text !== '') journal.write(event('superseded', { step: number, attempt: step.attempt, keep: recovery.keep, reason: broke ? 'failed' : 'interrupted' }))
-      journal.write(attemptBegins({ step: number, attempt, plan: recovery.plan, keep: recovery.keep, lost: lostBy(thinking, step) }))
+      const again = attemptBegins({ step: number, attempt, plan: recovery.plan, keep: recovery.keep, lost: lostBy(thinking, step) })
+      const superseded = event('superseded', { step: number, attempt: step.attempt, keep: recovery.keep, reason: broke ? 'failed' : 'interrupted' })
+      if (step.shown || step.text !== '') journal.write(superseded, again)
+      else journal.write(again)
     }
-    const asked = requestFor(thinking, step, recovery)
-    const keptTokens = recovery.plan === 'prefill' || recovery.plan === 'instruct' ? tokensOf(recovery.keep) : 0
-    const seam = recovery.plan === 'instruct' ? createSeam(step.text.slice(0, recovery.keep)) : undefined
     try {
-      await thinking.spans.call(number, attempt, span => listen(journal, thinking, asked, { step: number, attempt, shown: step.purpose === 'answer' ? 'token' : 'reasoning', seam, keptTokens }, span))
+      await attemptOf(journal, thinking, before, recovery, attempt)
       return
     } catch (error) {
       if (journal.failure()) throw journal.failure()
-      // What the provider kept is gone, or broken for good: the next try goes on in another way.
-      const lost = recovery.plan === 'resume'
-      if (lost) resumes = false
-      if (stopper.stopped() !== undefined || !(mayRetry(error) || (lost && hasCode(error, 'MODEL_REFUSED')))) throw error
+      const isRefused = hasCode(error, 'MODEL_REFUSED')
+      // What the provider kept is gone, or broken for good; it takes no beginning of an answer; or it does not keep to one: the next try goes on in another way.
+      const another = hasOther(recovery.plan) && (recovery.plan === 'resume' || isRefused || isDiffering(error))
+      if (another) without.add(recovery.plan as Plan)
+      if (stopper.stopped() !== undefined || !(mayRetry(error) || (another && isRefused))) throw error
       if (journal.state.tries + 1 >= triesMax) throw hasCode(error, 'UNAVAILABLE') ? fault('MODEL_FAILED', { why: error.message }, { cause: error }) : error
       log('warn', 'model.broke', { step: number, attempt, error })
       const pause = Math.min(backoffMsMax, backoffMs * 2 ** journal.state.tries) * (0.5 + clock.random() / 2)
