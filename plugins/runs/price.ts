@@ -1,7 +1,7 @@
 import type { Attachment, Message, Model, Price, Usage } from '#ports/models.ts'
 
 /** Characters that one token stands for, for estimates before a call. */
-const charsPerToken = 4
+export const charsPerToken = 4
 
 /** Whole credits, rounded up; nothing for a call that produced nothing, else at least the minimum. */
 export function creditsFor(price: Price, { inputTokens, outputTokens }: Usage): number {

@@ -75,14 +75,17 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
   }
 }
 
-type Result = Outcome | { readonly ask: Question }
+/** `artifact`: what the call has made for the user. */
+type Made = Outcome & { readonly artifact?: { readonly id: string; readonly filename: string } }
+const madeOf = ({ artifact }: Pick<Made, 'artifact'>) => (artifact ? { artifact } : {})
+type Result = Made | { readonly ask: Question }
 type Tried = Result & Pick<Failure, 'away'>
 
 async function once(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Tried> {
   const act = () => within(tool, info, call => tool.run(args, call), calling)
   const result = await calling.spans.tool(tool.name, callId, act, outcome => !('answer' in outcome) || ('isError' in outcome.answer && outcome.answer.isError === true))
   if (!('answer' in result)) return result
-  return 'ask' in result.answer ? result.answer : { status: result.answer.isError ? 'failed' : 'ok', content: String(result.answer.content) }
+  return 'ask' in result.answer ? result.answer : { status: result.answer.isError ? 'failed' : 'ok', content: String(result.answer.content), ...madeOf(result.answer) }
 }
 
 /** A call whose body may have begun: what acts on the world and cannot tell is not called again. */
@@ -93,7 +96,7 @@ async function again(tool: Tool, args: Json, info: Info, callId: string, calling
   if (found && !('answer' in found) && found.away) return { ...unknownOutcome, away: true }
   if (!found || !('answer' in found) || found.answer === undefined) return unknownOutcome
   if (found.answer === 'not done') return once(tool, args, info, callId, calling)
-  return 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content }
+  return 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content, ...madeOf(found.answer) }
 }
 /**
  * What the platform's own parts have cut short by their absence goes on when they are back, where it may. While the storage is away, another driver does; but it comes back in pieces, one connection after
@@ -116,10 +119,12 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
   const info = ({ call }: CallState): Info => ({ orgId: run.orgId, userId: run.userId, runId: run.id, sessionId: run.sessionId, key: keyOf(run.id, step.index, call.id), timeZone: run.request.client_tz })
   const place = ({ call }: CallState) => ({ step: step.index, call_id: call.id, name: call.name })
 
-  const finish = async (one: CallState, outcome: Outcome): Promise<void> => {
+  const finish = async (one: CallState, outcome: Made): Promise<void> => {
     const whole = outcome.content, long = whole.length > calling.resultCharsMax, records: NewEvent[] = []
+    const told = ({ id, filename }: { id: string; filename: string }) => records.push(event('artifact', { artifact_id: id, filename, step: step.index, call_id: one.call.id }))
+    if (outcome.artifact) told(outcome.artifact)
     const kept = long ? await calling.keep(`result:${info(one).key}`, one.call.name, whole) : undefined
-    if (kept) records.push(event('artifact', { artifact_id: kept.id, filename: kept.filename, step: step.index, call_id: one.call.id }))
+    if (kept) told(kept)
     const content = long ? `${whole.slice(0, calling.resultCharsMax)}\n[${whole.length - calling.resultCharsMax} more characters in the artifact ${kept!.id}]` : whole
     journal.write(...records, event('tool_result', { ...place(one), status: outcome.status, content, truncated: long, artifact_id: kept?.id ?? null }))
     await audit.ended(run, info(one).key, outcome.status)
