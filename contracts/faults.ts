@@ -29,6 +29,7 @@ export const faults = {
   SESSION_BUSY: [409, 'The session has a run in progress.'],
   QUEUE_FULL: [409, 'The queue of this session is full ({max} runs wait).'],
   KEYS_EXHAUSTED: [409, 'There are already {max} active API keys. Revoke one first.'],
+  QUOTA_REACHED: [409, 'The organisation has {have} {what}, and may have {max}. Remove some first.'],
   CREDENTIAL_REFUSED: [401, 'This asks for a valid {kind} token.'],
   PLUGIN_REFUSED: [409, '{why}'],
   QUESTION_CLOSED: [409, 'The question is not open: {why}.'],

@@ -53,14 +53,14 @@ export const files = contract({
     summary: 'Upload a file', body: NewUpload, streamed: 'content_base64', bodyMaxBytes: uploadBodyBytesMax,
     description: 'Its text is extracted at once or soon: GET /uploads/{id} tells. Name its id in `attachments` of a run. The fields may come in any order; those before the content are checked before the content is read.',
     reply: t.Object({ upload_id: t.String({ format: 'uuid' }) }),
-    faults: ['NOT_FOUND', 'SHEDDING'],
+    faults: ['NOT_FOUND', 'QUOTA_REACHED', 'SHEDDING'],
   },
   'GET /uploads/{id}': { ...upload, summary: 'Read an upload: its state and its text', reply: Upload },
   'GET /uploads/{id}/raw': { ...upload, summary: 'Download an upload as it came', description: download, reply: { bytes: 'application/octet-stream' } },
   'POST /artifacts': {
     summary: 'Create an artifact from your own text', status: 201, reply: Artifact, bodyMaxBytes: 4 << 20,
     body: t.Object({ filename: Filename, mime: Mime, content: t.String({ maxLength: artifactContentCharsMax, description: 'Kept in UTF-8.' }), session_id: session }, { additionalProperties: false }),
-    faults: ['NOT_FOUND'],
+    faults: ['NOT_FOUND', 'QUOTA_REACHED'],
   },
   'GET /artifacts/{id}': { summary: 'Download an artifact', description: download, params: { id: ref('artifact') }, reply: { bytes: 'application/octet-stream' } },
 })

@@ -36,7 +36,7 @@ export type RunStarted = Static<typeof RunStarted>
 const start = {
   body: RunStart, bodyMaxBytes: 8 << 20, reply: RunStarted, limit: { name: 'runs', by: 'user' },
   headers: { 'idempotency-key': t.Optional(t.String({ maxLength: 200, description: 'Same as the field idempotency_key.' })) },
-  faults: ['INSUFFICIENT_CREDITS', 'NOT_FOUND', 'IDEMPOTENCY_MISMATCH', 'QUEUE_FULL', 'CONFLICT', 'FORBIDDEN', 'SHEDDING'],
+  faults: ['INSUFFICIENT_CREDITS', 'NOT_FOUND', 'IDEMPOTENCY_MISMATCH', 'QUEUE_FULL', 'QUOTA_REACHED', 'CONFLICT', 'FORBIDDEN', 'SHEDDING'],
 } as const
 
 export const runs = contract({
@@ -85,13 +85,13 @@ const MessageId = t.String({ ...ref('message'), description: '`id` of a message 
 const session = { params: { id: ref('session') } }
 export const sessions = contract({
   'GET /sessions': { summary: 'List your conversations, the latest first', query: Paging, reply: page(Session) },
-  'GET /sessions/{id}': { ...session, summary: 'Read a conversation', description: 'With its latest runs, newest first, and the recent events of the newest run.', reply: t.Object({ ...Session.properties, runs: t.Array(RunSummary), events: t.Array(SessionEvent) }) },
+  'GET /sessions/{id}': { ...session, summary: 'Read a conversation', description: 'With its latest runs, newest first, and the recent events of the active run, else of the newest.', reply: t.Object({ ...Session.properties, runs: t.Array(RunSummary), events: t.Array(SessionEvent) }) },
   'GET /sessions/search': {
     summary: 'Search your conversations', description: 'Those in which a message, or the title, holds every word, the latest begun first. Messages are found from shortly after the end of their run; what a fork has in common with the conversation that it was made of is found there. A page is full unless it is the last.',
     query: t.Object({ ...Paging.properties, q: t.String({ minLength: 1, maxLength: 200, description: 'Words.' }) }), reply: page(SearchHit),
   },
   'POST /sessions/{id}/branch': {
-    ...session, summary: 'Fork a conversation at a message', status: 201, reply: Session, description: 'A new conversation with everything up to the message, or all of it. A run under way stays where it is; copies cost nothing.',
+    ...session, summary: 'Fork a conversation at a message', status: 201, reply: Session, faults: ['CONFLICT', 'QUOTA_REACHED'], description: 'A new conversation with everything up to the message, or all of it. A run under way stays where it is; copies cost nothing.',
     body: t.Object({ message_id: t.Optional(MessageId), title: t.Optional(t.String({ minLength: 1, maxLength: 200 })) }, { additionalProperties: false }),
   },
   'POST /sessions/{id}/truncate': {

@@ -85,13 +85,27 @@ async function answerTo(request: ModelRequest, turn: () => Promise<void>): Promi
   return { text: words.alone(tools.length > 0 ? ` (${tools.slice(0, 20).map(({ name }) => name).join(', ')})` : '') }
 }
 
+/** Each with the space before it; no expression for both, which would begin anew at each space of many. */
+function wordsOf(text: string): string[] {
+  const words: string[] = []
+  let space = ''
+  for (const [part] of text.matchAll(/\s+|\S+/g)) {
+    if (part.trim() === '') space = part
+    else {
+      words.push(space + part)
+      space = ''
+    }
+  }
+  return words
+}
+
 export function offline({ clock, intervalMs = INTERVAL_MS }: { clock: Clock; intervalMs?: number }): ModelProvider {
   const { check, shut } = gate(WHAT)
   const closing = new AbortController()
 
   async function* written(text: string, { most, input, signal }: { most: number; input: number; signal: AbortSignal }): AsyncGenerator<readonly ModelDelta[]> {
     const cut = tokensOf(text.length) > most
-    const words = (cut ? text.slice(0, most * 4) : text).split(/(?<=\S)(?=\s)/).filter(word => /\S/.test(word))
+    const words = wordsOf(cut ? text.slice(0, most * 4) : text)
     let characters = 0
     for (let at = 0; at < words.length; at += WORDS_PER_BATCH) {
       if (intervalMs > 0) await clock.sleep(intervalMs, signal)

@@ -37,11 +37,11 @@ export type SessionOwner = {
 export const SessionOwners = point<SessionOwner>('session-owners', { remote: true, rules: { methods: { owns: 'required' } } })
 
 /** An upload as a run sees it. `text` is '' unless the status is ready. */
-export type Attached = { readonly id: string; readonly name: string; readonly text: string; readonly status: UploadStatus; /** There is more text than is given here. */ readonly truncated: boolean }
+export type Attached = { readonly id: string; readonly name: string; readonly text: string; readonly status: UploadStatus; /** There is more text than is given here. */ readonly truncated: boolean; /** Length of all the text that is kept of it. */ readonly chars: number }
 
 export type UploadsApi = {
-  /** In the order of `ids`. One that is being parsed is waited for, ten seconds for all of them; then it comes as `parsing`. NOT_FOUND names the place: `upload (attachments.<i>)`. `textMax`: characters of each; default 100,000. */
-  attach(scope: Scope, ids: readonly string[], options?: { readonly textMax?: number; readonly signal?: AbortSignal }): Promise<Attached[]>
+  /** In the order of `ids`. One that is being parsed is waited for, ten seconds for all of them; then it comes as `parsing`. NOT_FOUND names the place: `upload (attachments.<i>)`. `textMax`: characters of each; default 100,000. `charsMax`: of all together, the first files first; what is beyond is not read. */
+  attach(scope: Scope, ids: readonly string[], options?: { readonly textMax?: number; readonly charsMax?: number; readonly signal?: AbortSignal }): Promise<Attached[]>
   /** Uploads and artifacts of the session, with their content where nothing else refers to it. May be repeated. */
   removeOfSession(scope: Scope, sessionId: string): Promise<void>
 }
@@ -58,13 +58,15 @@ export type NewArtifact = {
   readonly filename: string
   readonly mime: string
   readonly content: AsyncIterable<Uint8Array> | Uint8Array
+  /** A run goes on only with it: it is kept though the organisation may have no more files. */
+  readonly isResult?: true
   readonly signal?: AbortSignal
 }
 export type ArtifactsApi = {
-  /** Once it resolves the content is on disk; the document is with the next `durable()`. INVALID_FIELD for a name or a media type that the wire would refuse, BODY_TOO_LARGE, CONFLICT while other content is being stored under the key. */
-  create(scope: Scope, artifact: NewArtifact): Promise<{ readonly id: string; readonly bytes: number }>
+  /** Once it resolves the content is on disk; the document is with the next `durable()`. INVALID_FIELD for a name or a media type that the wire would refuse, BODY_TOO_LARGE, QUOTA_REACHED, CONFLICT while other content is being stored under the key. */
+  create(scope: Scope, artifact: NewArtifact): Promise<{ readonly id: string; readonly bytes: number; readonly filename: string }>
   /** Was it made? */
-  find(scope: Scope, key: string): Promise<{ readonly id: string; readonly bytes: number } | undefined>
+  find(scope: Scope, key: string): Promise<{ readonly id: string; readonly bytes: number; readonly filename: string } | undefined>
   /** The oldest first. Whose session it is has been checked by the caller. */
   list(scope: Scope, sessionId: string, paging: { readonly limit?: number; readonly cursor?: string }): Promise<{ items: Artifact[]; next_cursor?: string }>
 }

@@ -10,8 +10,9 @@ import type { Keeper } from './blobs.ts'
 import { Artifacts, type Artifact } from './collections.ts'
 import { download } from './download.ts'
 import { ownFile, requireSession } from './owners.ts'
+import type { Usage } from './usage.ts'
 
-type Deps = { store: ScopedStorage; blobs: ScopedBlobs; clock: Clock; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper }
+type Deps = { store: ScopedStorage; blobs: ScopedBlobs; clock: Clock; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper; usage: Usage }
 type OwnText = { filename: string; mime: string; content: string; session_id?: string }
 
 /** Characters, as the wire counts them. */
@@ -43,7 +44,7 @@ async function* streamOf(content: NewArtifact['content']): AsyncGenerator<Uint8A
   else yield* content
 }
 
-export function createArtifacts({ store, blobs, clock, sessionOwners, keeper }: Deps) {
+export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, usage }: Deps) {
   /** Takes the id, or joins a try with the same content that did not come to its end. */
   const claim = async (own: Store, artifact: Artifact): Promise<void> => {
     try {
@@ -54,12 +55,16 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper }: 
       if (other?.hash !== artifact.hash) throw fault('CONFLICT', { why: 'other content is being stored under this key' }, { cause: error })
     }
   }
-  const storeNew = async (scope: Scope, id: string, { sessionId, runId, filename, mime, content, signal }: NewArtifact): Promise<Artifact> => {
+  const storeNew = async (scope: Scope, id: string, { sessionId, runId, filename, mime, content, signal, isResult }: NewArtifact): Promise<Artifact> => {
+    if (!isResult) await usage.requireRoom(scope)
     const own = store.tenant(scope), now = clock.now()
     const refer = (blob: Blob) => claim(own, { id, orgId: scope.orgId, userId: scope.userId, ...(sessionId ? { sessionId } : {}), ...(runId ? { runId } : {}), filename, mime, ...blob, storingSince: now, createdAt: now })
     const { hash } = await keeper.put(scope, streamOf(content), { bytesMax: fileBytesMax, signal, refer })
     const stored = await own.update(Artifacts, id, { unset: ['storingSince'] }, { if: { hash } })
-    if (stored) return stored
+    if (stored) {
+      await usage.add(scope, { files: 1, bytes: stored.bytes })
+      return stored
+    }
     await keeper.release(scope, [hash], async () => undefined)
     throw fault('NOT_FOUND', { what: 'session' })
   }
@@ -71,12 +76,12 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper }: 
   }
   const api: ArtifactsApi = {
     async create(scope, artifact) {
-      const { id, bytes } = await make(scope, artifact)
-      return { id, bytes }
+      const { id, bytes, filename } = await make(scope, artifact)
+      return { id, bytes, filename }
     },
     async find(scope, key) {
       const found = await ownFile(store, Artifacts, scope, idOf(scope, key))
-      return found && { id: found.id, bytes: found.bytes }
+      return found && { id: found.id, bytes: found.bytes, filename: found.filename }
     },
     async list(scope, sessionId, { limit = 50, cursor }) {
       const where = { sessionId, userId: scope.userId, storingSince: { exists: false } }

@@ -46,5 +46,9 @@ export const Artifacts = collection<Artifact>({
 })
 export const Removals = collection<Removal>({ name: 'blob_removals', scope: 'tenant', global: true, index: [['orgId', 'hash'], ['createdAt']] })
 
+/** What an organisation's files take, by its id. */
+export type FileUsage = { readonly id: string; readonly orgId: string; readonly files: number; readonly bytes: number }
+export const FileUsages = collection<FileUsage>({ name: 'file_usage', scope: 'tenant' })
+
 /** Why the files plugin looks across organisations. */
 export const sweepReason = 'the sweep finishes what a crash cut short, in every organisation'

@@ -127,9 +127,9 @@ test('a file on which the process broke off time after time is given up', async 
 test('attached texts come in the order asked for; an id that is not the caller\'s is named by its place', async () => {
   const scope = { orgId: ann.org_id, userId: ann.user_id }, ids = [idOf(await server.upload(ann, 'one', { filename: '1.txt' })), idOf(await server.upload(ann, '%PDF', { filename: '2.pdf', mime: 'application/pdf' }))]
   assert.equal(await server.uploads().attach(scope, ids.toReversed()), [
-    { id: ids[1], name: '2.pdf', status: 'unsupported', text: '', truncated: false }, { id: ids[0], name: '1.txt', status: 'ready', text: 'one', truncated: false },
+    { id: ids[1], name: '2.pdf', status: 'unsupported', text: '', truncated: false, chars: 0 }, { id: ids[0], name: '1.txt', status: 'ready', text: 'one', truncated: false, chars: 3 },
   ])
-  assert.equal((await server.uploads().attach(scope, [ids[0]!], { textMax: 2 }))[0], { id: ids[0], name: '1.txt', status: 'ready', text: 'on', truncated: true })
+  assert.equal((await server.uploads().attach(scope, [ids[0]!], { textMax: 2 }))[0], { id: ids[0], name: '1.txt', status: 'ready', text: 'on', truncated: true, chars: 3 })
   const bob = await server.account()
   for (const [who, id] of [[scope, crypto.randomUUID()], [{ orgId: bob.org_id, userId: bob.user_id }, ids[0]!], [{ orgId: ann.org_id, userId: bob.user_id }, ids[0]!]] as const) {
     const known = who === scope ? [ids[0]!] : []

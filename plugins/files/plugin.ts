@@ -8,12 +8,13 @@ import * as api from './api.ts'
 import { createArtifacts, type ArtifactService } from './artifacts.ts'
 import { createUploadsApi } from './attach.ts'
 import { createKeeper } from './blobs.ts'
-import { Artifacts, Removals, sweepReason, Uploads } from './collections.ts'
+import { Artifacts, FileUsages, Removals, sweepReason, Uploads } from './collections.ts'
 import { FilesConfig, sweepCron } from './config.ts'
 import { createParsing } from './parsing.ts'
 import { createSweep } from './sweep.ts'
 import { textParser } from './text.ts'
 import { createUploads, parseJob } from './uploads.ts'
+import { createUsage } from './usage.ts'
 
 const sweepJob = 'files.sweep'
 
@@ -22,10 +23,10 @@ export default definePlugin({
   contract: files,
   uses: { store: Storage, blobs: BlobStore, queue: JobQueue, clock: SystemClock, parsers: api.Parsers, sessionOwners: api.SessionOwners },
   config: FilesConfig,
-  collections: [Uploads, Artifacts, Removals],
+  collections: [Uploads, Artifacts, Removals, FileUsages],
   system: [sweepReason],
   services: {
-    keeper: createKeeper, parsing: createParsing, uploads: createUploads, artifacts: createArtifacts, sweep: createSweep,
+    keeper: createKeeper, usage: createUsage, parsing: createParsing, uploads: createUploads, artifacts: createArtifacts, sweep: createSweep,
     uploadsApi: createUploadsApi, artifactsApi: ({ artifacts }: { artifacts: ArtifactService }): api.ArtifactsApi => artifacts,
   },
   provides: { uploadsApi: api.Uploads, artifactsApi: api.Artifacts },

@@ -16,13 +16,14 @@ import { excerptOf } from './excerpt.ts'
 import { createLine } from './line.ts'
 import { ownFile, requireSession } from './owners.ts'
 import type { Parsing } from './parsing.ts'
+import type { Usage } from './usage.ts'
 
 type Body = StreamedBody<Omit<Static<typeof NewUpload>, 'content_base64'>>
-type Deps = { store: ScopedStorage; blobs: ScopedBlobs; queue: Queue; clock: Clock; config: FilesConfig; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper; parsing: Parsing }
+type Deps = { store: ScopedStorage; blobs: ScopedBlobs; queue: Queue; clock: Clock; config: FilesConfig; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper; parsing: Parsing; usage: Usage }
 
 export const parseJob = 'files.parse'
 
-export function createUploads({ store, blobs, queue, clock, config, sessionOwners, keeper, parsing }: Deps) {
+export function createUploads({ store, blobs, queue, clock, config, sessionOwners, keeper, parsing, usage }: Deps) {
   const line = createLine({ atOnce: config.receiving_max, perUser: Math.ceil(config.receiving_max / 4), perAddress: Math.ceil(config.receiving_max / 2), waitingMax: config.line_max, waitMsMax: lineMsMax }, clock)
   /** NOT_FOUND tells of `what`. */
   const find = async (scope: Scope, id: string, what = 'upload'): Promise<Upload> => {
@@ -30,14 +31,16 @@ export function createUploads({ store, blobs, queue, clock, config, sessionOwner
     if (!upload) throw fault('NOT_FOUND', { what })
     return upload
   }
-  const discard = async (scope: { readonly orgId: string }, { id, hash }: Upload): Promise<void> => {
+  const discard = async (scope: { readonly orgId: string }, { id, hash, bytes }: Upload): Promise<void> => {
     const own = store.tenant(scope), textHash = (await own.get(Uploads, id))?.textHash
     await keeper.release(scope, textHash === undefined ? [hash] : [hash, textHash], () => own.remove(Uploads, id))
+    await usage.add(scope, { files: -1, bytes: -bytes })
   }
 
   /** The document and its blob, not to be seen yet. */
   const receive = async (scope: Scope, body: Body, signal: AbortSignal): Promise<Upload> => {
     let upload: Upload | undefined
+    await usage.requireRoom(scope)
     async function* content() {
       yield* body.content
       await requireSession(sessionOwners(), scope, body.fields().session_id)
@@ -46,6 +49,7 @@ export function createUploads({ store, blobs, queue, clock, config, sessionOwner
       const { filename, mime, session_id: sessionId } = body.fields(), now = clock.now()
       upload = { id: clock.id(), orgId: scope.orgId, userId: scope.userId, filename, mime, ...(sessionId ? { sessionId } : {}), ...blob, status: 'parsing', tries: 0, storingSince: now, createdAt: now }
       await store.tenant(scope).insert(Uploads, upload)
+      await usage.add(scope, { files: 1, bytes: blob.bytes })
     }
     try {
       await keeper.put(scope, content(), { bytesMax: fileBytesMax, signal, refer })

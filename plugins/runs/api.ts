@@ -55,7 +55,7 @@ export type Question =
   | { readonly kind: 'quiz'; readonly title: string; readonly items: readonly { readonly id: string; readonly question: string; readonly options: readonly Choice[] }[] }
 
 /** `content` is what the model reads. A long one is kept whole as an artifact, and the model gets an excerpt. */
-export type ToolAnswer = { readonly content: string; /** The tool says no: told to the model, which may try something else. */ readonly isError?: boolean } | { readonly ask: Question }
+export type ToolAnswer = { readonly content: string; /** The tool says no: told to the model, which may try something else. */ readonly isError?: boolean; /** What the call has made for the user: shown as `artifact`, right before the result. */ readonly artifact?: { readonly id: string; readonly filename: string } } | { readonly ask: Question }
 
 /** A tool. Calls of it that are under way end on the generation of the plugin that they began with. */
 export type Tool = {

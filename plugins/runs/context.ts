@@ -1,7 +1,7 @@
 // What the model is given for one call, and how it is made to fit: the request and this run's own words always, then files, then the past, newest first.
 import type { Attachment, Message } from '#ports/models.ts'
 import type { Run } from './collections.ts'
-import { messagesOf, type Conversation } from './conversation.ts'
+import { messagesOf, type Conversation, type ReadAttachment } from './conversation.ts'
 import { answerFrom, planInstruction, replan, workInstruction, workOn } from './planning.ts'
 import { estimateTokens, tokensOf } from './price.ts'
 import type { Purpose } from './records.ts'
@@ -54,13 +54,13 @@ function shorten(own: readonly Message[], room: number): { messages: Message[]; 
 }
 
 /** The first files whole, as far as they go; the first that does not fit is cut, what follows it is left out. */
-function fitFiles(files: readonly Attachment[], tokens: number): { files: Attachment[]; dropped: number } {
+function fitFiles(files: readonly ReadAttachment[], tokens: number): { files: Attachment[]; dropped: number } {
   let chars = tokens * 4, dropped = 0
   const kept: Attachment[] = []
-  for (const { name, text } of files) {
+  for (const { name, text, unread = 0 } of files) {
     const taken = Math.max(0, Math.min(text.length, chars - name.length))
     if (taken > 0) kept.push({ name, text: text.slice(0, taken) })
-    dropped += text.length - taken
+    dropped += text.length - taken + unread
     chars -= taken + name.length
   }
   return { files: kept, dropped }

@@ -3,6 +3,7 @@ import type { Attachment, Message } from '#ports/models.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, type Run } from './collections.ts'
 import type { SeenEnded } from './ended.ts'
+import { charsPerToken } from './price.ts'
 import type { ReadTexts } from './texts.ts'
 
 /** Past runs that a conversation reaches back to, and their characters. */
@@ -11,11 +12,13 @@ const historyCharsMax = 2_000_000
 
 /** A request with its answer; the answer is missing where the conversation was cut back to the request. */
 export type Exchange = { readonly request: string; readonly answer: string | undefined }
-export type Conversation = { /** The oldest first. */ readonly past: readonly Exchange[]; readonly request: string; readonly attachments: readonly Attachment[] }
-/** Text of uploads by their ids, in that order. */
-export type ReadUploads = (scope: { readonly orgId: string; readonly userId: string }, ids: readonly string[]) => Promise<readonly Attachment[]>
+export type Conversation = { /** The oldest first. */ readonly past: readonly Exchange[]; readonly request: string; readonly attachments: readonly ReadAttachment[] }
+/** `unread`: characters that could have been read, and would not have fitted. */
+export type ReadAttachment = Attachment & { readonly unread?: number }
+/** Text of uploads by their ids, in that order; of all together, at most so many characters. */
+export type ReadUploads = (scope: { readonly orgId: string; readonly userId: string }, ids: readonly string[], charsMax: number) => Promise<readonly ReadAttachment[]>
 
-type Draft = Pick<Run, 'id' | 'orgId' | 'userId' | 'sessionId' | 'opensSession' | 'request'>
+type Draft = Pick<Run, 'id' | 'orgId' | 'userId' | 'sessionId' | 'opensSession' | 'request' | 'terms'>
 
 export type ReadConversation = (run: Draft) => Promise<Conversation>
 type Deps = { readonly store: ScopedStorage; readonly readUploads: ReadUploads; readonly ended: SeenEnded; readonly readTexts: ReadTexts }
@@ -35,7 +38,8 @@ export const createConversation = ({ store, readUploads, ended, readTexts }: Dep
       ids.push(...(request.attachments ?? []))
     }
   }
-  return { past, request: run.request.message, attachments: ids.length === 0 ? [] : await readUploads(run, [...new Set(ids)]) }
+  // More than the window holds nobody could use.
+  return { past, request: run.request.message, attachments: ids.length === 0 ? [] : await readUploads(run, [...new Set(ids)], run.terms.contextTokens * charsPerToken) }
 }
 
 export const messagesOf = ({ past }: Conversation): Message[] => past.flatMap(({ request, answer }): Message[] => [{ role: 'user', content: request }, ...(answer === undefined ? [] : [{ role: 'assistant' as const, content: answer }])])

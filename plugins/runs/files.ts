@@ -8,16 +8,20 @@ import type { ReadUploads } from './conversation.ts'
 const attachmentCharsMax = 500_000
 
 /** NOT_FOUND names the place of an id that is not the user's. What has no text is told as that. */
-export const createReadUploads = ({ uploads }: { uploads: UploadsApi }): ReadUploads => async ({ orgId, userId }, ids) => {
+export const createReadUploads = ({ uploads }: { uploads: UploadsApi }): ReadUploads => async ({ orgId, userId }, ids, charsMax) => {
   if (ids.length === 0) return []
-  const attached = await uploads.attach({ orgId, userId }, ids, { textMax: attachmentCharsMax })
-  return attached.map(({ name, text, status, truncated }) => ({ name, text: status === 'ready' ? `${text}${truncated ? '\n[cut here]' : ''}` : `[no text: ${status}]` }))
+  const attached = await uploads.attach({ orgId, userId }, ids, { textMax: attachmentCharsMax, charsMax })
+  return attached.map(({ name, text, status, truncated, chars }) => {
+    const unread = Math.max(0, Math.min(chars, attachmentCharsMax) - text.length)
+    // What does not fit the window is told by the context.
+    return { name, text: status === 'ready' ? `${text}${truncated && unread === 0 ? '\n[cut here]' : ''}` : `[no text: ${status}]`, unread }
+  })
 }
 
 export type KeepText = (run: Run, key: string, name: string, text: string) => Promise<{ id: string; filename: string }>
 export const createKeepText = ({ artifacts }: { artifacts: ArtifactsApi }): KeepText => async ({ id: runId, orgId, userId, sessionId }, key, name, text) => {
   const filename = `${name}.txt`
-  const { id } = await artifacts.create({ orgId, userId }, { key, sessionId, runId, filename, mime: 'text/plain; charset=utf-8', content: new TextEncoder().encode(text) })
+  const { id } = await artifacts.create({ orgId, userId }, { key, sessionId, runId, filename, mime: 'text/plain; charset=utf-8', isResult: true, content: new TextEncoder().encode(text) })
   return { id, filename }
 }
 

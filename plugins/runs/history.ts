@@ -5,12 +5,13 @@ import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
 import { Runs, Sessions, type Run, type Session } from './collections.ts'
 import type { SeenEnded } from './ended.ts'
+import type { Quota } from './quota.ts'
 import type { SessionService } from './sessions.ts'
 import { unstick } from './steps/turns.ts'
 import { hasSources, removeRuns } from './texts.ts'
 import { placeOf, type Transcripts } from './transcripts.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; sessions: SessionService; ended: SeenEnded; transcripts: Transcripts }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; sessions: SessionService; ended: SeenEnded; transcripts: Transcripts; quota: Quota }
 /** Exchanges that a fork takes along, the latest. */
 const copiedMax = 500
 
@@ -32,11 +33,12 @@ const copyOf = (run: Run, ids: Pick<Run, 'id' | 'messageId' | 'answerId' | 'sess
   }
 }
 
-export function createHistory({ store, eventlog, clock, sessions, ended, transcripts }: Deps) {
+export function createHistory({ store, eventlog, clock, sessions, ended, transcripts, quota }: Deps) {
   return {
     /** The fork appears when it is whole: the session is written last. A run under way stays where it is. */
     async branch(caller: Caller, sessionId: string, { message_id: messageId, title }: { message_id?: string; title?: string }) {
       const session = await sessions.find(caller, sessionId), own = store.tenant(caller)
+      await quota.requireRoom(caller)
       const at = messageId === undefined ? undefined : await runOf(own, sessionId, messageId)
       const { items: found } = await own.find(Runs, { where: { sessionId, phase: { in: ['placed', 'closed'] }, ...(at ? { id: { lte: at.run.id } } : {}) }, orderBy: ['id', 'desc'], limit: copiedMax })
       const id = clock.id(), now = clock.now(), taken = (await Promise.all(found.map(ended))).filter(({ phase }) => phase === 'closed').reverse()

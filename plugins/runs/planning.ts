@@ -6,9 +6,16 @@ const titleCharsMax = 300
 /** Of a step's result, for the steps after it and for the reader. */
 export const detailCharsMax = 4000
 
+const number = /^(?:\*\*)?\d{1,3}[.)](?:\*\*)?\s/
+/** The title in a numbered line. Looked at line by line: one expression for a whole text would begin anew at each of its empty lines. */
+function titleIn(line: string): string[] {
+  const text = line.trim(), [mark] = number.exec(text.slice(0, 12)) ?? []
+  return mark === undefined ? [] : [text.slice(mark.length).trim()]
+}
+
 /** The numbered lines of a plan; a text without any is one step. */
 export function stepsIn(text: string, max: number): string[] {
-  const numbered = text.split('\n').flatMap(line => /^(?:\*\*)?\d{1,3}[.)](?:\*\*)?\s(.+)$/.exec(line.trim())?.[1]?.trim() ?? [])
+  const numbered = text.split('\n').flatMap(titleIn).slice(0, max)
   const steps = numbered.length > 0 ? numbered : [text.trim().split('\n', 1)[0]!.trim()]
   return steps.filter(Boolean).slice(0, max).map(title => title.length > titleCharsMax ? `${title.slice(0, titleCharsMax - 1)}…` : title)
 }

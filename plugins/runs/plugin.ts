@@ -29,6 +29,7 @@ import { createEnded } from './ended.ts'
 import { createLease } from './lease.ts'
 import { createLoop } from './loop.ts'
 import { createPlaces } from './places.ts'
+import { createQuota } from './quota.ts'
 import { recordsFormat } from './records.ts'
 import { createRemoteDriver, driveJob } from './remote.ts'
 import { createReplies } from './replies.ts'
@@ -62,7 +63,7 @@ export default definePlugin({
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
     ended: createEnded, readUploads: createReadUploads, readConversation: createConversation, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, lease: createLease, figures: createFigures, replies: createReplies,
     admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, crowding: createCrowding, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
-    readTexts: createReadTexts, transcripts: createTranscripts, find: createSearch,
+    readTexts: createReadTexts, quota: createQuota, transcripts: createTranscripts, find: createSearch,
   },
   routes: {
     'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),

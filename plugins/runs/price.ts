@@ -1,7 +1,7 @@
 import type { Attachment, Message, Model, Price, Usage } from '#ports/models.ts'
 
 /** Characters that one token stands for, for estimates before a call. */
-const charsPerToken = 4
+export const charsPerToken = 4
 
 /** Whole credits, rounded up; nothing where nothing was asked and nothing said, else at least the minimum. */
 export function creditsFor(price: Price, { inputTokens, outputTokens }: Usage): number {

@@ -13,8 +13,8 @@ const fileCharsMax = 200
 const unfit = /[/\\\p{Cc}\p{Cs}\u2028-\u202e\u2066-\u2069\s]+/gu
 
 const filenameOf = (title: string): string => `${Array.from(title.replace(unfit, ' ').trim()).slice(0, fileCharsMax).join('') || 'note'}.md`
-/** Made of the id alone, so that `probe` answers what `run` would have. */
-const saved = ({ id }: { readonly id: string }) => ({ content: JSON.stringify({ artifact_id: id }) })
+/** Made of the artifact alone, so that `probe` answers what `run` would have. */
+const saved = ({ id, filename }: { readonly id: string; readonly filename: string }) => ({ content: JSON.stringify({ artifact_id: id }), artifact: { id, filename } })
 
 export const note = ({ artifacts }: { artifacts: ArtifactsApi }): Tool => ({
   name: 'note', effect: 'once', parameters: Arguments,

@@ -70,7 +70,8 @@ test('a quiz has numbered items with options of their own', async () => {
 test('a note becomes an artifact of its session, once for each call', async () => {
   const tool = toolOf('note'), call = callOf()
   assert.is(await tool.probe!(call.key, call), 'not done')
-  const made = await run(tool, { title: 'Plan: A/B\n…', text: '- one\n- zwei ü' }, call) as { content: string }, { artifact_id: id } = JSON.parse(made.content) as { artifact_id: string }
+  const made = await run(tool, { title: 'Plan: A/B\n…', text: '- one\n- zwei ü' }, call) as { content: string; artifact: object }, { artifact_id: id } = JSON.parse(made.content) as { artifact_id: string }
+  assert.equal(made.artifact, { id, filename: 'Plan: A B ….md' })
   assert.equal(await tool.probe!(call.key, call), made, 'the probe answers what the call would have')
   assert.equal(await run(tool, { title: 'Plan', text: 'again' }, call), made)
   const { text, headers } = await server.call('GET', `/artifacts/${id}`, { token: ann.token })

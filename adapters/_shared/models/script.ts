@@ -30,12 +30,19 @@ export type Calling = { readonly name: string; readonly arguments: Json }
 /** `tokens[from]` is the next to come. `opens`: the name of a call that begins and is never whole. */
 export type Script = { readonly tokens: readonly string[]; readonly from: number; readonly reasoning: number; readonly intervalMs: number; readonly failAt: number; readonly stallAt: number; readonly cut: boolean; readonly calls: readonly Calling[]; readonly opens: string | undefined }
 
-/** A JSON value may hold `]]`; the directive's own end is followed by nothing that would go on with JSON. */
-const DIRECTIVE = /\[\[([a-z_]+)=([\s\S]*?)\]\](?![\]},"])/g
+/** Made anew for each message: an expression that remembers its place is state. A JSON value may hold `]]`; the directive's own end is followed by nothing that would go on with JSON. */
+const openings = () => /\[\[([a-z_]+)=/g, ends = () => /\]\](?![\]},"])/g
 
 export function directivesIn(message: string): Settings {
-  if (!message.includes('[[')) return {}
-  return Object.fromEntries([...message.matchAll(DIRECTIVE)].filter(([, name]) => Object.hasOwn(options, name!)).map(([, name, value]) => [name, value]))
+  const opening = openings(), end = ends(), found: [string, string][] = []
+  for (let begun = opening.exec(message); begun; begun = opening.exec(message)) {
+    const from = (end.lastIndex = opening.lastIndex), ended = end.exec(message)
+    // Where this one has no end, none that begins later has one.
+    if (!ended) break
+    if (Object.hasOwn(options, begun[1]!)) found.push([begun[1]!, message.slice(from, ended.index)])
+    opening.lastIndex = end.lastIndex
+  }
+  return Object.fromEntries(found)
 }
 export function number(settings: Settings, name: Name, otherwise: number): number {
   const text = settings[name]

@@ -13,6 +13,7 @@ import { contextOf } from '../context.ts'
 import type { ReadConversation } from '../conversation.ts'
 import type { Places } from '../places.ts'
 import { estimateTokens, holdFor } from '../price.ts'
+import type { Quota } from '../quota.ts'
 import { emptyState } from '../state.ts'
 import { place, type Placed } from './place.ts'
 import { unstick, withdraw } from './turns.ts'
@@ -30,6 +31,7 @@ type Deps = {
   agents: (scope: { readonly orgId: string }) => readonly Agent[]
   readConversation: ReadConversation
   places: Places
+  quota: Quota
 }
 
 const fingerprintOf = (request: RunStart) => createHash('sha256').update(JSON.stringify(request, Object.keys(request).sort())).digest('base64url')
@@ -49,7 +51,7 @@ const isTimeZone = (name: string) => {
   }
 }
 
-export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readConversation, places }: Deps) {
+export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readConversation, places, quota }: Deps) {
   /** Everything that can be refused without writing. */
   const prepare = async (caller: Caller, request: RunStart, own: Store, trace: string | undefined): Promise<Run> => {
     requireKnown(request)
@@ -64,7 +66,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       const session = await own.get(Sessions, request.session_id)
       if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
       latest = session.latest
-    }
+    } else await quota.requireRoom(caller)
     // A conversation is in the order of its runs' ids.
     const id = clock.id(latest), createdAt = clock.now()
     const { supports, contextTokens, outputTokensMax } = model, { instruction, tools, onInterrupt = 'continue' } = agent

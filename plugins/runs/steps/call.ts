@@ -79,14 +79,17 @@ async function within<T>(tool: Tool, info: Info, act: (info: ToolCallInfo) => T 
   }
 }
 
-type Result = Outcome | { readonly ask: Question }
+/** `artifact`: what the call has made for the user. */
+type Made = Outcome & { readonly artifact?: { readonly id: string; readonly filename: string } }
+const madeOf = ({ artifact }: Pick<Made, 'artifact'>) => (artifact ? { artifact } : {})
+type Result = Made | { readonly ask: Question }
 type Tried = Result & Pick<Failure, 'away'>
 
 async function once(tool: Tool, args: Json, info: Info, callId: string, calling: Calling): Promise<Tried> {
   const act = () => within(tool, info, call => tool.run(args, call), calling)
   const result = await calling.spans.tool(tool.name, callId, act, outcome => !('answer' in outcome) || ('isError' in outcome.answer && outcome.answer.isError === true))
   if (!('answer' in result)) return result
-  return 'ask' in result.answer ? result.answer : { status: result.answer.isError ? 'failed' : 'ok', content: String(result.answer.content) }
+  return 'ask' in result.answer ? result.answer : { status: result.answer.isError ? 'failed' : 'ok', content: String(result.answer.content), ...madeOf(result.answer) }
 }
 
 /** A call whose body may have begun: what acts on the world and cannot tell is not called again. */
@@ -97,7 +100,7 @@ async function again(tool: Tool, args: Json, info: Info, callId: string, calling
   if (found && !('answer' in found) && found.away) return { ...unknownOutcome, away: true }
   if (!found || !('answer' in found) || found.answer === undefined) return unknownOutcome
   if (found.answer === 'not done') return once(tool, args, info, callId, calling)
-  return 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content }
+  return 'ask' in found.answer ? found.answer : { status: 'ok', content: found.answer.content, ...madeOf(found.answer) }
 }
 /**
  * What the platform's own parts have cut short by their absence goes on when they are back, where it may. While the storage is away, another driver does; but it comes back in pieces, one connection after
@@ -127,10 +130,12 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
   const place = ({ call }: CallState) => ({ step: step.index, call_id: call.id, name: call.name })
   const begins = (one: CallState, args: Json) => event('tool_call', { ...place(one), arguments: args })
 
-  const finish = async (one: CallState, outcome: Outcome): Promise<void> => {
+  const finish = async (one: CallState, outcome: Made): Promise<void> => {
     const whole = outcome.content, excerpt = excerptOf(whole, calling), records: NewEvent[] = []
+    const told = ({ id, filename }: { id: string; filename: string }) => records.push(event('artifact', { artifact_id: id, filename, step: step.index, call_id: one.call.id }))
+    if (outcome.artifact) told(outcome.artifact)
     const kept = excerpt === undefined ? undefined : await calling.keep(`result:${info(one).key}`, one.call.name, whole)
-    if (kept) records.push(event('artifact', { artifact_id: kept.id, filename: kept.filename, step: step.index, call_id: one.call.id }))
+    if (kept) told(kept)
     const content = kept ? `${excerpt}\n[${whole.length - excerpt!.length} more characters in the artifact ${kept.id}]` : whole
     journal.write(...records, event('tool_result', { ...place(one), status: outcome.status, content, truncated: kept !== undefined, artifact_id: kept?.id ?? null }))
     await audit.ended(run, info(one).key, outcome.status)

@@ -1,0 +1,27 @@
+// How many conversations an organisation may have. Counted once a minute and process, and when the bound seems reached: it may be passed by a little.
+import { fault } from '#kernel'
+import type { Clock } from '#ports/clock.ts'
+import type { ScopedStorage } from '#ports/storage.ts'
+import { Sessions } from './collections.ts'
+import type { RunsConfig } from './config.ts'
+
+const freshMs = 60_000
+/** Organisations whose count is remembered, about 150 bytes each. */
+const knownMax = 10_000
+
+export function createQuota({ store, clock, config }: { store: ScopedStorage; clock: Clock; config: RunsConfig }) {
+  const max = config.sessions_max_per_org, known = new Map<string, { count: number; readonly at: number }>()
+  return {
+    /** One more conversation is about to begin. QUOTA_REACHED says how many there are. */
+    async requireRoom(scope: { readonly orgId: string }): Promise<void> {
+      const now = clock.monotonic(), before = known.get(scope.orgId), isFresh = before !== undefined && now - before.at < freshMs && before.count < max
+      const entry = isFresh ? before : { count: await store.tenant(scope).count(Sessions), at: now }
+      if (entry.count >= max) throw fault('QUOTA_REACHED', { have: entry.count, max, what: 'conversations' })
+      entry.count++
+      known.delete(scope.orgId)
+      known.set(scope.orgId, entry)
+      if (known.size > knownMax) known.delete(known.keys().next().value!)
+    },
+  }
+}
+export type Quota = ReturnType<typeof createQuota>
