@@ -33,7 +33,7 @@ export type Operation = {
   readonly bodyOptional?: boolean
   /** Bytes; 1 MiB unless said otherwise. */
   readonly bodyMaxBytes?: number
-  /** The body's field that holds Base64 too long to be held: it is decoded as it arrives, and the handler gets a `StreamedBody`. */
+  /** The body's field that holds what is too long to be held, as Base64 (`contentEncoding: 'base64'` in its schema) or as text: it is made bytes as it arrives, and the handler gets a `StreamedBody`. */
   readonly streamed?: string
   /** A JSON schema, an event stream, raw bytes of a media type, or nothing (204). */
   readonly reply: TSchema | 'sse' | 'none' | { readonly bytes: string }

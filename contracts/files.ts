@@ -3,7 +3,6 @@ import { contract, ref, Timestamp } from './contract.ts'
 
 export const fileBytesMax = 200 << 20
 export const uploadBodyBytesMax = 300 << 20
-export const artifactContentCharsMax = 1_000_000
 /** Of the text in an answer; the whole may be longer. */
 export const textExcerptCharsMax = 100_000
 /** Of the text that is kept of one upload. */
@@ -24,6 +23,11 @@ export const NewUpload = t.Object({
   content_base64: t.String({ contentEncoding: 'base64', description: `RFC 4648, section 4, with padding; at most ${fileBytesMax >> 20} MiB when decoded.` }),
   mime: Mime,
   session_id: session,
+}, { additionalProperties: false })
+
+export const NewArtifact = t.Object({
+  filename: Filename, mime: Mime, session_id: session,
+  content: t.String({ description: `Kept in UTF-8, in which it has at most ${fileBytesMax >> 20} MiB.` }),
 }, { additionalProperties: false })
 
 const UploadStatus = t.Union([t.Literal('parsing'), t.Literal('ready'), t.Literal('unsupported'), t.Literal('failed')])
@@ -58,9 +62,9 @@ export const files = contract({
   'GET /uploads/{id}': { ...upload, summary: 'Read an upload: its state and its text', reply: Upload },
   'GET /uploads/{id}/raw': { ...upload, summary: 'Download an upload as it came', description: download, reply: { bytes: 'application/octet-stream' } },
   'POST /artifacts': {
-    summary: 'Create an artifact from your own text', status: 201, reply: Artifact, bodyMaxBytes: 4 << 20,
-    body: t.Object({ filename: Filename, mime: Mime, content: t.String({ maxLength: artifactContentCharsMax, description: 'Kept in UTF-8.' }), session_id: session }, { additionalProperties: false }),
-    faults: ['NOT_FOUND', 'QUOTA_REACHED'],
+    summary: 'Create an artifact from your own text', status: 201, reply: Artifact, streamed: 'content', bodyMaxBytes: uploadBodyBytesMax,
+    body: NewArtifact,
+    faults: ['NOT_FOUND', 'QUOTA_REACHED', 'SHEDDING'],
   },
   'GET /artifacts/{id}': { summary: 'Download an artifact', description: download, params: { id: ref('artifact') }, reply: { bytes: 'application/octet-stream' } },
 })

@@ -36,7 +36,8 @@ export async function readBody(request: HttpRequest, { operation, checks }: Endp
     requireJson(request.headers['content-type'])
     // Loaded with the first such body: a process that gets none does without the parser.
     const { streamBody } = await import('./wire/streamed.ts')
-    return streamBody(source, { field: operation.streamed, check: checks.body, checkEarly: checks.bodyStart! })
+    const { contentEncoding } = (operation.body as { properties?: Record<string, { contentEncoding?: string }> }).properties?.[operation.streamed] ?? {}
+    return streamBody(source, { field: operation.streamed, encoding: contentEncoding === 'base64' ? 'base64' : 'text', check: checks.body, checkEarly: checks.bodyStart! })
   }
   const bytes = await request.body(bytesMax, user)
   if (bytes.length === 0) {

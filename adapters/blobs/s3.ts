@@ -41,6 +41,8 @@ export async function s3Blobs({ store: { sdk, client, bucket: Bucket }, prefix, 
 
   const send = async (Key: string, { hash, bytes, read }: Spooled, abortSignal: AbortSignal): Promise<void> => {
     const body = Readable.from(read(), { objectMode: false })
+    // The send tells what failed; what fails after it has given up is nobody's.
+    body.on('error', () => undefined)
     const command = new sdk.PutObjectCommand({ Bucket, Key, Body: body, ContentLength: bytes, ContentType: 'application/octet-stream', ChecksumSHA256: Buffer.from(hash, 'hex').toString('base64') })
     // The hash of what is sent is known: signed with it, the request is worth nothing for other bytes (AWS Signature Version 4).
     command.middlewareStack.add((next) => (args) => {

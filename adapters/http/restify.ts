@@ -124,7 +124,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
 
     // A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a time limit.
     const options = { requireHostHeader: false, headersTimeout: headMs, requestTimeout: 0, connectionsCheckingInterval: Math.min(headCheckMs, headMs) }
-    const server = tls ? createTlsServer({ ...options, ...tls }, door()) : createPlainServer(options, door())
+    const server = tls ? createTlsServer({ ...options, ...tls, handshakeTimeout: headMs }, door()) : createPlainServer(options, door())
     server.setTimeout(silenceMs)
     server.on('checkContinue', door('continue')).on('checkExpectation', door(fault('EXPECTATION_FAILED')))
     server.on('error', (error: unknown) => log('warn', 'http.server', { error }))
@@ -145,6 +145,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
       router?.mount(next)
     },
     async listen(settings, hooks) {
+      closing = false
       const inner = open(settings, hooks)
       await listenOn(inner, settings.port, settings.host)
       const { port } = inner.address() as AddressInfo

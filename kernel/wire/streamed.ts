@@ -1,4 +1,4 @@
-// A JSON body with one field that is too long to hold: its Base64 is decoded as it arrives, the rest is built and checked like any other body.
+// A JSON body with one field that is too long to hold: its Base64 or its text is made bytes as it arrives, the rest is built and checked like any other body.
 import { jsonParser, type Token } from 'stream-json/core/parser.js'
 import { getManyValues, isMany, none } from 'stream-chain/defs.js'
 import type { StreamedBody } from '#contracts/contract.ts'
@@ -7,14 +7,33 @@ import { base64Decoder } from './base64.ts'
 import { createBuilder, type Root, type Sink } from './builder.ts'
 import type { Check } from '../validate.ts'
 
-type Shape = { readonly field: string; readonly check: Check; /** Knows no required fields: what came before the content is refused before the content is read. */ readonly checkEarly: Check }
+type Shape = { readonly field: string; /** How bytes are written in the field. */ readonly encoding: 'base64' | 'text'; readonly check: Check; /** Knows no required fields: what came before the content is refused before the content is read. */ readonly checkEarly: Check }
+type Decoder = { decode(text: string): Uint8Array; end(): void }
+
+/** Text as UTF-8. Half a character (a lone surrogate) has no bytes: a text that came through changed must be refused. */
+function textDecoder(refuse: (why: string) => Error): Decoder {
+  let half = ''
+  return {
+    decode(text) {
+      const all = half + text, last = all.charCodeAt(all.length - 1)
+      half = last >= 0xd800 && last <= 0xdbff ? all.slice(-1) : ''
+      const whole = all.slice(0, all.length - half.length)
+      if (!whole.isWellFormed()) throw refuse('holds half a character')
+      return Buffer.from(whole)
+    },
+    end() {
+      if (half !== '') throw refuse('holds half a character')
+    },
+  }
+}
+
 /** The streamed field's text in, bytes out: decoded once for each part of the body, not for each piece of a token. */
-function createContent(field: string, begin: (root: Root) => void) {
-  const base64 = base64Decoder(why => fault('INVALID_FIELD', { field, why }))
+function createContent(field: string, encoding: Shape['encoding'], begin: (root: Root) => void) {
+  const decoder: Decoder = (encoding === 'base64' ? base64Decoder : textDecoder)(why => fault('INVALID_FIELD', { field, why }))
   let text = ''
   const decoded: Uint8Array[] = []
   const flush = () => {
-    if (text !== '') decoded.push(base64.decode(text))
+    if (text !== '') decoded.push(decoder.decode(text))
     text = ''
   }
   const sink: Sink = {
@@ -22,7 +41,7 @@ function createContent(field: string, begin: (root: Root) => void) {
     piece(piece) { text += piece },
     end() {
       flush()
-      base64.end()
+      decoder.end()
     },
   }
   return {
@@ -71,8 +90,8 @@ function createReader() {
 const plain = (value: unknown) => (typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : value)
 
 /** `check` sees the body with '' for the content. Whatever is wrong, a field given twice too, is thrown by `content`. */
-export function streamBody(source: AsyncIterable<Uint8Array>, { field, check, checkEarly }: Shape): StreamedBody<object> {
-  const reader = createReader(), content = createContent(field, root => void checkEarly({ ...root })), builder = createBuilder(field, content.sink)
+export function streamBody(source: AsyncIterable<Uint8Array>, { field, encoding, check, checkEarly }: Shape): StreamedBody<object> {
+  const reader = createReader(), content = createContent(field, encoding, root => void checkEarly({ ...root })), builder = createBuilder(field, content.sink)
   let fields: object | undefined
   const bytesOf = (tokens: readonly Token[]) => {
     for (const token of tokens) builder.take(token)

@@ -1,6 +1,8 @@
 // Artifacts: what agents, and users by POST /artifacts, produce.
 import { createHash } from 'node:crypto'
-import { fileBytesMax, filenamePattern, mimePattern, type Artifact as ArtifactReply } from '#contracts/files.ts'
+import type { Static } from 'typebox'
+import type { StreamedBody } from '#contracts/contract.ts'
+import { fileBytesMax, filenamePattern, mimePattern, type Artifact as ArtifactReply, type NewArtifact as OwnArtifact } from '#contracts/files.ts'
 import { fault, hasCode, type Bytes } from '#kernel'
 import type { Blob, ScopedBlobs } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -9,11 +11,14 @@ import type { ArtifactsApi, NewArtifact, Scope, SessionOwner } from './api.ts'
 import type { Keeper } from './blobs.ts'
 import { Artifacts, type Artifact } from './collections.ts'
 import { download } from './download.ts'
+import type { Line } from './line.ts'
 import { ownFile, requireSession } from './owners.ts'
 import type { Usage } from './usage.ts'
 
-type Deps = { store: ScopedStorage; blobs: ScopedBlobs; clock: Clock; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper; usage: Usage }
-type OwnText = { filename: string; mime: string; content: string; session_id?: string }
+type Deps = { store: ScopedStorage; blobs: ScopedBlobs; clock: Clock; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper; line: Line; usage: Usage }
+type OwnText = StreamedBody<Omit<Static<typeof OwnArtifact>, 'content'>>
+/** Of a content that streams in, known when it has ended. */
+type Named = Pick<NewArtifact, 'filename' | 'mime' | 'sessionId'>
 
 /** Characters, as the wire counts them. */
 const nameMax = 255
@@ -44,7 +49,7 @@ async function* streamOf(content: NewArtifact['content']): AsyncGenerator<Uint8A
   else yield* content
 }
 
-export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, usage }: Deps) {
+export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, line, usage }: Deps) {
   /** Takes the id, or joins a try with the same content that did not come to its end. */
   const claim = async (own: Store, artifact: Artifact): Promise<void> => {
     try {
@@ -55,10 +60,13 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, us
       if (other?.hash !== artifact.hash) throw fault('CONFLICT', { why: 'other content is being stored under this key' }, { cause: error })
     }
   }
-  const storeNew = async (scope: Scope, id: string, { sessionId, runId, filename, mime, content, signal, isResult }: NewArtifact): Promise<Artifact> => {
+  const storeNew = async (scope: Scope, id: string, { runId, content, signal, isResult }: Omit<NewArtifact, 'key' | keyof Named>, named: () => Named): Promise<Artifact> => {
     if (!isResult) await usage.requireRoom(scope)
     const own = store.tenant(scope), now = clock.now()
-    const refer = (blob: Blob) => claim(own, { id, orgId: scope.orgId, userId: scope.userId, ...(sessionId ? { sessionId } : {}), ...(runId ? { runId } : {}), filename, mime, ...blob, storingSince: now, createdAt: now })
+    const refer = (blob: Blob) => {
+      const { sessionId, filename, mime } = named()
+      return claim(own, { id, orgId: scope.orgId, userId: scope.userId, ...(sessionId ? { sessionId } : {}), ...(runId ? { runId } : {}), filename, mime, ...blob, storingSince: now, createdAt: now })
+    }
     const { hash } = await keeper.put(scope, streamOf(content), { bytesMax: fileBytesMax, signal, refer })
     const stored = await own.update(Artifacts, id, { unset: ['storingSince'] }, { if: { hash } })
     if (stored) {
@@ -72,7 +80,7 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, us
   const make = async (scope: Scope, artifact: NewArtifact): Promise<Artifact> => {
     requireNames(artifact)
     const id = idOf(scope, artifact.key)
-    return (await ownFile(store, Artifacts, scope, id)) ?? (await storeNew(scope, id, artifact))
+    return (await ownFile(store, Artifacts, scope, id)) ?? (await storeNew(scope, id, artifact, () => artifact))
   }
   const api: ArtifactsApi = {
     async create(scope, artifact) {
@@ -91,9 +99,16 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, us
   }
   return {
     ...api,
-    async createOwn(scope: Scope, { filename, mime, content, session_id: sessionId }: OwnText, signal: AbortSignal): Promise<ArtifactReply> {
-      await requireSession(sessionOwners(), scope, sessionId)
-      return replyOf(await make(scope, { key: clock.id(), ...(sessionId ? { sessionId } : {}), filename, mime, content: Buffer.from(content), signal }))
+    async createOwn(scope: Scope, body: OwnText, address: string, signal: AbortSignal): Promise<ArtifactReply> {
+      const named = (): Named => {
+        const { filename, mime, session_id: sessionId } = body.fields()
+        return { filename, mime, ...(sessionId ? { sessionId } : {}) }
+      }
+      async function* content() {
+        yield* body.content
+        await requireSession(sessionOwners(), scope, named().sessionId)
+      }
+      return line.enter({ user: scope.userId, address }, signal, async () => replyOf(await storeNew(scope, idOf(scope, clock.id()), { content: content(), signal }, named)))
     },
     async download(scope: Scope, id: string, signal: AbortSignal): Promise<Bytes> {
       const artifact = await ownFile(store, Artifacts, scope, id)

@@ -122,6 +122,9 @@ test('an artifact of one\'s own is created and downloaded', async () => {
   assert.is(headers.get('x-content-type-options'), 'nosniff')
   const again = await server.call('POST', '/artifacts', { token: ann.token, body: { filename: 'plan.md', mime: 'text/markdown', content: text } })
   assert.is.not((again.body as { id: string }).id, id, 'two creations are two artifacts')
+  // Longer than anything that is held whole.
+  const long = 'ü'.repeat(3 << 20), stored = await server.call('POST', '/artifacts', { token: ann.token, body: { filename: 'long.md', mime: 'text/markdown', content: long } })
+  assert.equal([stored.status, (stored.body as { sha256: string }).sha256], [201, sha256(long)])
 })
 
 test('the same content is stored once, and a download that lost its content says so', async () => {

@@ -2,6 +2,7 @@
 import { fault } from '#kernel'
 import { addressGroup } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
+import { lineMsMax, type FilesConfig } from './config.ts'
 
 export type Comer = { readonly user: string; readonly address: string }
 type Waiting = { readonly who: Comer; readonly go: () => void }
@@ -60,3 +61,8 @@ export function createLine({ atOnce, perUser, perAddress, waitingMax, waitMsMax 
     },
   }
 }
+export type Line = ReturnType<typeof createLine>
+
+/** The one line for all files that come in. */
+export const createReceiving = ({ config, clock }: { config: FilesConfig; clock: Clock }): Line =>
+  createLine({ atOnce: config.receiving_max, perUser: Math.ceil(config.receiving_max / 4), perAddress: Math.ceil(config.receiving_max / 2), waitingMax: config.line_max, waitMsMax: lineMsMax }, clock)

@@ -10,6 +10,7 @@ import { createUploadsApi } from './attach.ts'
 import { createKeeper } from './blobs.ts'
 import { Artifacts, FileUsages, Removals, sweepReason, Uploads } from './collections.ts'
 import { FilesConfig, sweepCron } from './config.ts'
+import { createReceiving } from './line.ts'
 import { createParsing } from './parsing.ts'
 import { createSweep } from './sweep.ts'
 import { textParser } from './text.ts'
@@ -26,7 +27,7 @@ export default definePlugin({
   collections: [Uploads, Artifacts, Removals, FileUsages],
   system: [sweepReason],
   services: {
-    keeper: createKeeper, usage: createUsage, parsing: createParsing, uploads: createUploads, artifacts: createArtifacts, sweep: createSweep,
+    line: createReceiving, keeper: createKeeper, usage: createUsage, parsing: createParsing, uploads: createUploads, artifacts: createArtifacts, sweep: createSweep,
     uploadsApi: createUploadsApi, artifactsApi: ({ artifacts }: { artifacts: ArtifactService }): api.ArtifactsApi => artifacts,
   },
   provides: { uploadsApi: api.Uploads, artifactsApi: api.Artifacts },
@@ -34,7 +35,7 @@ export default definePlugin({
     'POST /uploads': ({ uploads, caller, body, address, signal }) => uploads.create(caller, body, address, signal),
     'GET /uploads/{id}': ({ uploads, caller, params, signal }) => uploads.read(caller, params.id, signal),
     'GET /uploads/{id}/raw': ({ uploads, caller, params, signal }) => uploads.raw(caller, params.id, signal),
-    'POST /artifacts': ({ artifacts, caller, body, signal }) => artifacts.createOwn(caller, body, signal),
+    'POST /artifacts': ({ artifacts, caller, body, address, signal }) => artifacts.createOwn(caller, body, address, signal),
     'GET /artifacts/{id}': ({ artifacts, caller, params, signal }) => artifacts.download(caller, params.id, signal),
   },
   jobs: {

@@ -10,21 +10,20 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import type { Scope, SessionOwner } from './api.ts'
 import type { Keeper } from './blobs.ts'
 import { Uploads, type Upload } from './collections.ts'
-import { lineMsMax, parseAtOnceBytesMax, type FilesConfig } from './config.ts'
+import { parseAtOnceBytesMax } from './config.ts'
 import { download } from './download.ts'
 import { excerptOf } from './excerpt.ts'
-import { createLine } from './line.ts'
+import type { Line } from './line.ts'
 import { ownFile, requireSession } from './owners.ts'
 import type { Parsing } from './parsing.ts'
 import type { Usage } from './usage.ts'
 
 type Body = StreamedBody<Omit<Static<typeof NewUpload>, 'content_base64'>>
-type Deps = { store: ScopedStorage; blobs: ScopedBlobs; queue: Queue; clock: Clock; config: FilesConfig; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper; parsing: Parsing; usage: Usage }
+type Deps = { store: ScopedStorage; blobs: ScopedBlobs; queue: Queue; clock: Clock; line: Line; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper; parsing: Parsing; usage: Usage }
 
 export const parseJob = 'files.parse'
 
-export function createUploads({ store, blobs, queue, clock, config, sessionOwners, keeper, parsing, usage }: Deps) {
-  const line = createLine({ atOnce: config.receiving_max, perUser: Math.ceil(config.receiving_max / 4), perAddress: Math.ceil(config.receiving_max / 2), waitingMax: config.line_max, waitMsMax: lineMsMax }, clock)
+export function createUploads({ store, blobs, queue, clock, line, sessionOwners, keeper, parsing, usage }: Deps) {
   /** NOT_FOUND tells of `what`. */
   const find = async (scope: Scope, id: string, what = 'upload'): Promise<Upload> => {
     const upload = await ownFile(store, Uploads, scope, id)

@@ -52,7 +52,8 @@ if (idle + 2 * busy > 25_000) fail('More than 25,000 connections from one addres
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-soak-')), metricsPort = await freePort(), debugPort = await freePort(), places = String(busy + idle + 1000)
 const env = {
   DATA_DIR: home, METRICS_PORT: String(metricsPort), MODELS_URL: `scripted:?tokens=${tokens}&interval_ms=${intervalMs}&reasoning=1`, NODE_OPTIONS: `--inspect-port=127.0.0.1:${debugPort}`,
-  HTTP_STREAMS_MAX: String(idle + busy + 1000), LIMITS_RUNS_PER_SECOND: '1000000', LIMITS_RUNS_BURST: '1000000', LIMITS_TOKEN_PER_MINUTE: '1000',
+  // One user and one address have them all.
+  HTTP_STREAMS_MAX: places, HTTP_STREAMS_PER_USER_MAX: places, HTTP_STREAMS_PER_ADDRESS_MAX: places, LIMITS_RUNS_PER_SECOND: '1000000', LIMITS_RUNS_BURST: '1000000', LIMITS_TOKEN_PER_MINUTE: '1000',
   RUNS_ACTIVE_MAX: places, RUNS_ACTIVE_PER_ORG_MAX: places, RUNS_WAITING_MAX: places, RUNS_WAITING_PER_ORG_MAX: places,
   // So that logs are made small while others are written, as on a server that has been up for longer.
   RUNS_COMPACT_AFTER_MS: String(Math.round(Math.min(60_000, minutes * 10_000))), RUNS_RETENTION_MS: '5000',

@@ -1,5 +1,6 @@
 // What is ours in the HTTP server: errors, CORS, HEAD, limits, ids, streams, the documents.
 import { connect } from 'node:net'
+import { EventSource } from 'eventsource'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { loadPlugins } from '../../kernel/sources.ts'
@@ -124,6 +125,18 @@ test('a stream ends at once for a cursor at the end, and Last-Event-ID beats ?af
   assert.equal([...both.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id), ids.slice(3))
   const query = await (await server.stream(token, runId, {}, `?after=${ids[1]}`)).text()
   assert.equal([...query.matchAll(/^id: (\d+)$/gm)].map(([, id]) => id), ids.slice(2))
+})
+
+test('an EventSource reads a run to its end, asks once more, and stays away', async () => {
+  const { token } = await server.account(), { run_id: run } = (await server.call('POST', '/chat', { token, body: { message: 'x' } })).body as { run_id: string }
+  const statuses: number[] = []
+  const source = new EventSource(`${server.base}/runs/${run}/events`, { fetch: async (url, init) => {
+    const response = await fetch(url, { ...init, headers: { ...init.headers, authorization: `Bearer ${token}` } })
+    statuses.push(response.status)
+    return response
+  } })
+  await new Promise<void>(closed => source.addEventListener('error', () => { if (source.readyState === source.CLOSED) closed() }))
+  assert.equal(statuses, [200, 204])
 })
 
 test('a stream is not cached or buffered on its way, and tells the client when to come back', async () => {

@@ -6,14 +6,14 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { streamBody as streamRequest } from '../../adapters/_shared/http/stream-body.ts'
 import { filled } from '../../contracts/contract.ts'
-import { NewUpload } from '../../contracts/files.ts'
+import { NewArtifact, NewUpload } from '../../contracts/files.ts'
 import { isFault } from '../../contracts/faults.ts'
 import { base64Decoder } from '../../kernel/wire/base64.ts'
 import { streamBody } from '../../kernel/wire/streamed.ts'
 import { createValidator } from '../../kernel/validate.ts'
 
 const validator = createValidator()
-const shape = { field: 'content_base64', check: validator.check('body', NewUpload), checkEarly: validator.check('body', { ...NewUpload, required: [] }) }
+const shape = { field: 'content_base64', encoding: 'base64' as const, check: validator.check('body', NewUpload), checkEarly: validator.check('body', { ...NewUpload, required: [] }) }
 const bytesOf = (body: string | Uint8Array) => (typeof body === 'string' ? new TextEncoder().encode(body) : body)
 
 /** Counts how many parts were asked for. */
@@ -116,7 +116,7 @@ test('what stands before the content is judged before the content is read, what 
 
 test('what stands behind the content is not taken for given by its default', async () => {
   const schema = Type.Object({ content: Type.String(), colour: filled(Type.String({ default: 'red' })) }, { additionalProperties: false })
-  const coloured = { field: 'content', check: validator.check('body', schema), checkEarly: validator.check('body', { ...schema, required: [] }) }
+  const coloured = { field: 'content', encoding: 'base64' as const, check: validator.check('body', schema), checkEarly: validator.check('body', { ...schema, required: [] }) }
   for (const [rest, colour] of [['', 'red'], [',"colour":"blue"', 'blue']] as const) {
     const body = streamBody(partsOf([bytesOf(`{"content":"AAAA"${rest}}`)]).source, coloured)
     assert.is((await Array.fromAsync(body.content)).length, 1)
@@ -147,6 +147,22 @@ test('the decoder keeps no more than the rest of a group', () => {
   const decoder = base64Decoder(why => new Error(why))
   assert.equal(['QUJ', 'D', 'QU', 'I='].map(text => Buffer.from(decoder.decode(text)).toString()), ['', 'ABC', '', 'AB'])
   decoder.end()
+})
+
+test('a field that is text becomes its bytes, cut wherever it may be; half a character is refused', async () => {
+  const textual = { field: 'content', encoding: 'text' as const, check: validator.check('body', NewArtifact), checkEarly: validator.check('body', { ...NewArtifact, required: [] }) }
+  const heard = async (parts: readonly Uint8Array[]) => {
+    const body = streamBody(partsOf(parts).source, textual)
+    return [Buffer.concat(await Array.fromAsync(body.content)).toString('utf8'), body.fields()]
+  }
+  const written = 'ü€😀\n"x"', fields = { filename: 'a', mime: 'a/b' }
+  for (const text of [JSON.stringify({ ...fields, content: written }), `{"content":"ü€\\ud83d\\ude00\\n\\"x\\"","filename":"a","mime":"a/b"}`]) {
+    const bytes = bytesOf(text)
+    for (let at = 0; at <= bytes.length; at++) assert.equal(await heard(cutAt(bytes, at)), [written, fields], String(at))
+  }
+  assert.equal(await heard([bytesOf('{"content":"","filename":"a","mime":"a/b"}')]), ['', fields])
+  for (const half of ['\\ud83d', '\\ude00', 'x\\ud83dx']) await heard([bytesOf(`{"content":"${half}","filename":"a","mime":"a/b"}`)]).then(() => assert.unreachable(), (error: Error) => assert.match(error.message, /content: holds half a character/))
+  await heard([bytesOf('{"content":7,"filename":"a","mime":"a/b"}')]).then(() => assert.unreachable(), (error: Error) => assert.match(error.message, /content: must be string/))
 })
 
 /** As node:http's, with a head of its own. */

@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { get as getPlain, type IncomingMessage } from 'node:http'
 import { get } from 'node:https'
+import { connect as connectPlain } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect, type SecureVersion } from 'node:tls'
@@ -17,7 +18,7 @@ whereOpenssl('the API speaks TLS 1.2 or newer, and plain HTTP is sent there', as
   const [cert, key] = [join(home, 'cert.pem'), join(home, 'key.pem')]
   execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key, '-out', cert, '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,DNS:*.example.org,IP:127.0.0.1'], { stdio: 'ignore' })
   const redirectPort = await freePort()
-  const server = await startProcess({ DATA_DIR: join(home, 'data'), TLS_CERT: cert, TLS_KEY: key, TLS_REDIRECT_PORT: String(redirectPort) })
+  const server = await startProcess({ DATA_DIR: join(home, 'data'), TLS_CERT: cert, TLS_KEY: key, TLS_REDIRECT_PORT: String(redirectPort), HTTP_HEAD_MS: '1000' })
   const answer = await new Promise<IncomingMessage>((done, failed) => get(`https://127.0.0.1:${server.port}/api/v1/healthz`, { rejectUnauthorized: false }, response => { response.resume(); done(response) }).on('error', failed))
   assert.is(answer.statusCode, 200)
   assert.match(answer.headers['strict-transport-security'] ?? '', /^max-age=\d{7,}$/)
@@ -27,6 +28,12 @@ whereOpenssl('the API speaks TLS 1.2 or newer, and plain HTTP is sent there', as
     socket.on('secureConnect', () => { done(socket.getProtocol()!); socket.destroy() }).on('error', (error: NodeJS.ErrnoException) => done(error.code!))
   })
   assert.equal([await speaks('TLSv1.3'), await speaks('TLSv1.2'), await speaks('TLSv1.1'), await speaks('TLSv1')], ['TLSv1.3', 'TLSv1.2', 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION', 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'])
+  // What is no TLS is let go of at once, and a greeting that stops is not waited for; neither ends the process.
+  for (const bytes of ['GET /api/v1/healthz HTTP/1.1\r\nHost: x\r\n\r\n', Buffer.from('16030100050100000103', 'hex'), Buffer.alloc(3000), '']) {
+    const socket = connectPlain(server.port, '127.0.0.1'), gone = new Promise(done => socket.on('error', () => undefined).on('close', done).resume())
+    if (bytes.length > 0) socket.write(bytes)
+    await gone
+  }
   const asked = (target: string, host: string) => new Promise<{ status: number; location: string | undefined }>((done, failed) => getPlain({ host: '127.0.0.1', port: redirectPort, path: target, headers: { host } }, response => { response.resume(); done({ status: response.statusCode!, location: response.headers.location }) }).on('error', failed))
   for (const host of ['127.0.0.1', 'localhost', 'api.example.org']) assert.equal(await asked('/api/v1/models?x=1', `${host}:${redirectPort}`), { status: 308, location: `https://${host}:${server.port}/api/v1/models?x=1` })
   for (const host of ['evil.example.com', 'api.example.org.evil.com', 'evil.com/api.example.org', '[', 'x@localhost', '127.0.0.2']) assert.equal(await asked('/', host), { status: 400, location: undefined }, host)

@@ -36,7 +36,8 @@ export function handleConnectionErrors(server: Server, { pipeline, headMs, silen
   server.on('secureConnection', (socket: Socket) => socket.on('error', () => socket.destroy()))
   server.on('clientError', (error: NodeJS.ErrnoException, duplex: Duplex) => {
     const socket = duplex as Socket, current = pipeline.current(socket)
-    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+    // What is not the parser's is the connection's own (a reset, a TLS handshake that failed or stood still): there is nobody to answer.
+    if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable) return void socket.destroy()
     if (current?.response.headersSent && !current.request.complete) return void socket.destroy()
     // The body of the request under way, or of a later one: an answer to the one before must come first.
     if (current && !current.request.complete) say(socket, faultOf(error, headMs))
