@@ -54,9 +54,11 @@ test('an import that never ends, and another change beside it', async () => {
 
 test('a stop ends a start that is under way, and does not wait for its limit', async () => {
   const server = await startServer({ plugins: [sound], env: { ...env, PLUGIN_STEP_MS: '600000' } })
-  const refused = refusalOf(server.kernel.become([sound, hung({ start: never })]))
+  const begun = Promise.withResolvers<void>(), start = () => (begun.resolve(), never())
+  const refused = refusalOf(server.kernel.become([sound, hung({ start })]))
+  await begun.promise
   await inTime(server.stop())
-  assert.match(await refused, /the platform is being stopped/)
+  assert.match(await inTime(refused), /the platform is being stopped/)
 })
 
 test('an undo that never ends is left behind, and those before it are still undone', async () => {

@@ -50,9 +50,15 @@ for (const port of ['http', 'queue'] as const) test(`what the ${port} refuses le
   const refuse = () => { throw new Error('no room') }
   if (port === 'http') http.routes = rows => (rows.some(({ path }) => path.endsWith('/other')) ? refuse() : routes(rows))
   else queue.define = refuse
+  let given = 0
+  if (port === 'http') queue.define = (...asked) => {
+    const stop = define(...asked)
+    return () => (given++, stop())
+  }
   assert.is(await server.kernel.become([first, other]).then(() => 'it serves', (error: Error) => error.message), 'no room')
   assert.equal(server.kernel.host.plugins().map(({ name }) => name), ['first'])
   assert.equal([(await server.call('GET', '/things')).status, (await server.call('GET', '/other')).status, undone], [200, 404, ['other']])
+  assert.is(given, port === 'http' ? 1 : 0, 'its job is given back')
   Object.assign(http, { routes })
   Object.assign(queue, { define })
   await server.kernel.become([first, other])
