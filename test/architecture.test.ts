@@ -45,7 +45,7 @@ test('no file has more than 300 lines', () => {
 
 test('the kernel stays small', () => {
   const linesIn = (folder: RegExp) => sources.filter(file => folder.test(file)).reduce((sum, file) => sum + linesOf(file).length, 0)
-  for (const [what, folder, most] of [['kernel/', /^kernel\/[^/]+$/, 2100], ['kernel/wire/', /^kernel\/wire\//, 300], ['kernel/threads/', /^kernel\/threads\//, 600], ['kernel/loading/', /^kernel\/loading\//, 400], ['kernel/cli/', /^kernel\/cli\//, 400]] as const) assert.ok(linesIn(folder) <= most, `${what} has ${linesIn(folder)} lines`)
+  for (const [what, folder, most] of [['kernel/', /^kernel\/[^/]+$/, 2100], ['kernel/wire/', /^kernel\/wire\//, 300], ['kernel/threads/', /^kernel\/threads\//, 600], ['kernel/loading/', /^kernel\/loading\//, 500], ['kernel/scoped-ports/', /^kernel\/scoped-ports\//, 700], ['kernel/cli/', /^kernel\/cli\//, 400]] as const) assert.ok(linesIn(folder) <= most, `${what} has ${linesIn(folder)} lines`)
 })
 
 test('every test file runs its tests', () => {

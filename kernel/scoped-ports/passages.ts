@@ -5,7 +5,10 @@ import type { Plugin } from '../plugin.ts'
 import { orgOf } from './organisation.ts'
 
 /** Without a plugin: every collection of an organisation, by the name that the engine knows. */
-export function scopeSearch(engine: SearchEngine, plugin?: Pick<Plugin, 'name' | 'names'>): ScopedSearch {
+export function scopeSearch(
+  engine: SearchEngine,
+  plugin?: Pick<Plugin, 'name' | 'names'>,
+): ScopedSearch {
   const prefix = plugin && plugin.names !== 'unprefixed' ? `${plugin.name}/` : ''
   const named = (collection: string): string => {
     if (collection === '') throw fault('INVALID_FIELD', { field: 'collection', why: 'has no name' })
@@ -14,11 +17,17 @@ export function scopeSearch(engine: SearchEngine, plugin?: Pick<Plugin, 'name' |
   const own = (all: Passages): Passages => ({
     define: async (collection, spec) => all.define(named(collection), spec),
     drop: async collection => all.drop(named(collection)),
-    collections: async () => (await all.collections()).filter(name => name.startsWith(prefix)).map(name => name.slice(prefix.length)),
+    collections: async () =>
+      (await all.collections())
+        .filter(name => name.startsWith(prefix))
+        .map(name => name.slice(prefix.length)),
     index: async (collection, passages, options) => all.index(named(collection), passages, options),
     remove: async (collection, which) => all.remove(named(collection), which),
     query: async (collection, query) => all.query(named(collection), query),
     count: async (collection, where) => all.count(named(collection), where),
   })
-  return { tenant: scope => (prefix === '' ? engine.within(orgOf(scope)) : own(engine.within(orgOf(scope)))) }
+  return {
+    tenant: scope =>
+      prefix === '' ? engine.within(orgOf(scope)) : own(engine.within(orgOf(scope))),
+  }
 }

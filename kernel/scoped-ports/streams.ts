@@ -5,17 +5,22 @@ import type { Plugin } from '../plugin.ts'
 import { durabilityOf, orgOf } from './organisation.ts'
 
 /** No plugin's name has a slash, and no unprefixed stream's: none can be taken for another's. */
-export function scopeEventlog(engine: EventlogEngine, { name, names }: Pick<Plugin, 'name' | 'names'>): ScopedEventlog {
+export function scopeEventlog(
+  engine: EventlogEngine,
+  { name, names }: Pick<Plugin, 'name' | 'names'>,
+): ScopedEventlog {
   const within = (stream: string): string => {
     if (stream === '') throw fault('INVALID_FIELD', { field: 'stream', why: 'has no name' })
     if (names !== 'unprefixed') return `${name}/${stream}`
-    if (stream.includes('/')) throw fault('INVALID_FIELD', { field: 'stream', why: 'has a slash in its name' })
+    if (stream.includes('/'))
+      throw fault('INVALID_FIELD', { field: 'stream', why: 'has a slash in its name' })
     return stream
   }
   return {
     ...durabilityOf(engine),
     tenant(scope): Eventlog {
-      const orgId = orgOf(scope), named = (stream: string) => `${orgId}/${within(stream)}`
+      const orgId = orgOf(scope),
+        named = (stream: string) => `${orgId}/${within(stream)}`
       return {
         append: (stream, events, options) => engine.append(named(stream), events, options),
         read: (stream, options) => engine.read(named(stream), options),
