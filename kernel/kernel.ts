@@ -28,7 +28,7 @@ import { httpSettings, readConfig, readRates, type Environment, type Settings } 
 import { emptyTable, methodOf, tabulate, type Table } from './table.ts'
 import { defineCollection } from './scoped-ports/define.ts'
 import { declaredPeers } from './scoped-ports/declared.ts'
-import { faceOf } from './tenancy.ts'
+import { faceOf } from './scoped-ports/face.ts'
 
 export type KernelParts = { readonly env: Environment; readonly settings: Settings; readonly engines: Engines; readonly log: Log; readonly strict?: boolean; readonly peers: Peering; /** Who changes the set of plugins, for those that may ask for it. */ readonly roster: () => LivingRoster }
 

@@ -94,7 +94,7 @@ export type SearchEngine = Lifecycle & {
   backup?(path: string): Promise<void>
 }
 
-/** What a plugin sees: every collection lies within an organisation. */
+/** What a plugin sees: every collection lies within an organisation, and is the plugin's own. */
 export type ScopedSearch = {
   /** Those of one organisation; a caller fits as it is. */
   tenant(scope: { readonly orgId: string }): Passages

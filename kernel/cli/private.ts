@@ -1,21 +1,33 @@
-// Who answers on the admin socket decides what operators are told, and hears their options: nobody else may have put it there.
+// Who answers on the admin socket decides what operators are told, and hears their options: nobody
+// else may have put it there.
 import { lstatSync, statSync, type Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { fault } from '#contracts/faults.ts'
 
-const ownOnly = 0o700, others = 0o077
+const ownOnly = 0o700,
+  others = 0o077
 
 const found = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
-/** INVALID_FIELD unless the folder is one in which only its owner can write, and the owner is this user, or whose the data folder is. */
+/**
+ * INVALID_FIELD unless the folder is one in which only its owner can write, and the owner is this
+ * user, or whose the data folder is.
+ */
 export function requirePrivate(path: string, dataDir: string): void {
-  const self = process.getuid?.(), folder = dirname(path), stats = found(folder)
+  const self = process.getuid?.(),
+    folder = dirname(path),
+    stats = found(folder)
   if (self === undefined || !stats) return
   const owners = [self, statSync(dataDir, { throwIfNoEntry: false })?.uid]
-  const refuse = (why: string) => fault('INVALID_FIELD', { field: 'DATA_DIR', why: `has its admin socket in ${folder}, ${why}` })
+  const refuse = (why: string) =>
+    fault('INVALID_FIELD', { field: 'DATA_DIR', why: `has its admin socket in ${folder}, ${why}` })
   if (!stats.isDirectory()) throw refuse('which is no folder of its own; remove it')
   if (!owners.includes(stats.uid)) throw refuse('which belongs to another user; have it removed')
-  if ((stats.mode & others) !== 0) throw refuse(`which others may enter (mode ${(stats.mode & 0o777).toString(8)} instead of ${ownOnly.toString(8)}); chmod 700 it, once you know what lies in it`)
+  if ((stats.mode & others) !== 0)
+    throw refuse(
+      `which others may enter (mode ${(stats.mode & 0o777).toString(8)} instead of ${ownOnly.toString(8)}); chmod 700 it, once you know what lies in it`,
+    )
   const socket = found(path)
-  if (socket && (!socket.isSocket() || !owners.includes(socket.uid))) throw refuse('and what lies there is none of this user')
+  if (socket && (!socket.isSocket() || !owners.includes(socket.uid)))
+    throw refuse('and what lies there is none of this user')
 }

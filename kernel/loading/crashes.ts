@@ -1,33 +1,58 @@
-// Which plugins ended the process, kept in DATA_DIR over its restarts: one that does so again and again is left out, and the rest serves.
+// Which plugins ended the process, kept in DATA_DIR over its restarts: one that does so again and
+// again is left out, and the rest serves.
 import { dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '#ports/adapter.ts'
 import { builtInDir, readWritten, stampOf, writeWhole } from '../sources.ts'
 
 /** `stamp`: of its files then; others have not ended anything. */
-type End = { readonly entry: string; readonly name: string; readonly stamp: string; readonly at: number; readonly why: string }
-/** `loading`: whose code began to run and has not come to serve. A process that dies meanwhile leaves it there. */
+type End = {
+  readonly entry: string
+  readonly name: string
+  readonly stamp: string
+  readonly at: number
+  readonly why: string
+}
+/**
+ * `loading`: whose code began to run and has not come to serve. A process that dies meanwhile
+ * leaves it there.
+ */
 type Kept = { readonly ends: readonly End[]; readonly loading: readonly string[] }
 type Known = { readonly entry: string; readonly name: string }
 
 export type Crashes = {
-  /** Runs code of the plugin for the first time; should the process not survive it, the next one knows. */
+  /**
+   * Runs code of the plugin for the first time; should the process not survive it, the next one
+   * knows.
+   */
   during<T>(entry: string, act: () => Promise<T>): Promise<T>
   /** Why the plugin is not to be loaded, as a sentence; undefined where it may be. */
   refusal(entry: string): { readonly name: string; readonly why: string } | undefined
   /** An operator wants it all the same. */
   forget(entry: string): void
-  /** Notes whose code threw what nobody caught, by its stack. Synchronous: the process is about to end. */
+  /**
+   * Notes whose code threw what nobody caught, by its stack. Synchronous: the process is about to
+   * end.
+   */
   record(error: unknown, serving: readonly Known[]): string | undefined
 }
-type Parts = { readonly dataDir: string; readonly now: () => number; readonly log: Log; readonly endsMax: number; readonly withinMs: number }
+type Parts = {
+  readonly dataDir: string
+  readonly now: () => number
+  readonly log: Log
+  readonly endsMax: number
+  readonly withinMs: number
+}
 
 const fileName = 'crashes.json'
 const home = resolve(builtInDir, '..')
 const isIn = (folder: string, path: string) => path.startsWith(folder + sep)
 const isOurs = (entry: string) => entry.startsWith(builtInDir)
 /** Where a package is installed, what it depends on lies beside it. */
-const rootOf = (entry: string) => (entry.includes('/node_modules/') ? entry.slice(0, entry.indexOf('/node_modules/')) : dirname(entry))
+const rootOf = (entry: string) =>
+  entry.includes('/node_modules/')
+    ? entry.slice(0, entry.indexOf('/node_modules/'))
+    : dirname(entry)
 
 /** The file of a frame such as `    at name (file:///folder/plugin.js?gen=2:10:5)`. */
 function fileOf(frame: string): string | undefined {
@@ -43,9 +68,13 @@ function filesIn(error: unknown): string[] {
 }
 /** The plugin in whose folder the innermost of these lies; the platform itself lies in nobody's. */
 function culprit(files: readonly string[], plugins: readonly Known[]): Known | undefined {
-  const others = plugins.filter(({ entry }) => entry !== '' && !isOurs(entry)).toSorted((a, b) => b.entry.length - a.entry.length)
+  const others = plugins
+    .filter(({ entry }) => entry !== '' && !isOurs(entry))
+    .toSorted((a, b) => b.entry.length - a.entry.length)
   for (const file of files) {
-    const found = others.find(({ entry }) => isIn(dirname(entry), file)) ?? (isIn(home, file) ? undefined : others.find(({ entry }) => isIn(rootOf(entry), file)))
+    const found =
+      others.find(({ entry }) => isIn(dirname(entry), file)) ??
+      (isIn(home, file) ? undefined : others.find(({ entry }) => isIn(rootOf(entry), file)))
     if (found) return found
   }
   return undefined
@@ -53,7 +82,11 @@ function culprit(files: readonly string[], plugins: readonly Known[]): Known | u
 
 export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): Crashes {
   const path = join(resolve(dataDir), fileName)
-  const read = () => readWritten<Kept>(path, { ends: [], loading: [] }, ({ ends, loading }) => ({ ends: [...ends], loading: loading.map(String) }))
+  const read = () =>
+    readWritten<Kept>(path, { ends: [], loading: [] }, ({ ends, loading }) => ({
+      ends: [...ends],
+      loading: loading.map(String),
+    }))
   const stamped = (entry: string) => {
     try {
       return stampOf({ entry })
@@ -61,11 +94,23 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
       return 'gone'
     }
   }
-  const endOf = ({ entry, name }: Known, why: string): End => ({ entry, name, stamp: stamped(entry), at: now(), why })
+  const endOf = ({ entry, name }: Known, why: string): End => ({
+    entry,
+    name,
+    stamp: stamped(entry),
+    at: now(),
+    why,
+  })
   const left = read()
   // What the process before was about to load when it died.
-  let ends = [...left.ends, ...left.loading.map(entry => endOf({ entry, name: '' }, 'the process ended while it was loaded'))]
-  let loading: readonly string[] = [], recorded: unknown
+  let ends = [
+    ...left.ends,
+    ...left.loading.map(entry =>
+      endOf({ entry, name: '' }, 'the process ended while it was loaded'),
+    ),
+  ]
+  let loading: readonly string[] = [],
+    recorded: unknown
   /** A disk that is full keeps nobody from loading. */
   const keep = () => {
     ends = ends.filter(({ at }) => now() - at < withinMs)
@@ -90,9 +135,15 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
       }
     },
     refusal(entry) {
-      const its = ends.filter(end => end.entry === entry && now() - end.at < withinMs && end.stamp === stamped(entry)), last = its.at(-1)
+      const its = ends.filter(
+          end => end.entry === entry && now() - end.at < withinMs && end.stamp === stamped(entry),
+        ),
+        last = its.at(-1)
       if (!last || its.length < endsMax) return undefined
-      return { name: its.find(({ name }) => name !== '')?.name ?? '', why: `It ended the process ${its.length} times within ${withinMs / 3_600_000} h (${last.why}), and is left out. Load it again, or mend it.` }
+      return {
+        name: its.find(({ name }) => name !== '')?.name ?? '',
+        why: `It ended the process ${its.length} times within ${withinMs / 3_600_000} h (${last.why}), and is left out. Load it again, or mend it.`,
+      }
     },
     forget(entry) {
       if (!ends.some(end => end.entry === entry)) return
@@ -103,7 +154,10 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
       // Several may hand on the same error; it ends the process once.
       if (typeof error === 'object' && error !== null && error === recorded) return undefined
       recorded = error
-      const found = culprit(filesIn(error), [...serving, ...loading.map(entry => ({ entry, name: '' }))])
+      const found = culprit(filesIn(error), [
+        ...serving,
+        ...loading.map(entry => ({ entry, name: '' })),
+      ])
       if (!found) return undefined
       ends = [...ends, endOf(found, (error as Error).message.slice(0, 300))]
       // It is known who it was: whoever happened to be loaded at that moment is not blamed too.

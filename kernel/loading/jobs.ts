@@ -4,13 +4,26 @@ import type { Role } from '../host.ts'
 import type { Instance } from '../instance.ts'
 
 /** The jobs of living instances: defined when one is swapped in, given back when it goes. */
-export function createJobs(queue: Queue, role: Role, counted: (name: string, act: () => Promise<void>) => Promise<void>) {
+export function createJobs(
+  queue: Queue,
+  role: Role,
+  counted: (name: string, act: () => Promise<void>) => Promise<void>,
+) {
   const stops = new Map<Instance, (() => Promise<void>)[]>()
   return {
     take(instance: Instance): void {
       if (role === 'api' || stops.has(instance)) return
-      stops.set(instance, Object.entries(instance.plugin.jobs ?? {}).map(([name, { run, options }]) =>
-        queue.define(name, ({ data, attempt, signal }) => counted(name, () => instance.within({ data, attempt, signal }, run)), options)))
+      stops.set(
+        instance,
+        Object.entries(instance.plugin.jobs ?? {}).map(([name, { run, options }]) =>
+          queue.define(
+            name,
+            ({ data, attempt, signal }) =>
+              counted(name, () => instance.within({ data, attempt, signal }, run)),
+            options,
+          ),
+        ),
+      )
     },
     async drop(instance: Instance): Promise<void> {
       const undone = (stops.get(instance) ?? []).map(stop => stop())

@@ -1,4 +1,5 @@
-// Makes a collection what a plugin declares, and places the ids of documents that were written before ids lay within organisations.
+// Makes a collection what a plugin declares, and places the ids of documents that were written
+// before ids lay within organisations.
 import { hasCode } from '#contracts/faults.ts'
 import type { Collection, Doc, StorageEngine } from '#ports/storage.ts'
 import { inStorage, isPlaced, isWithin, kept, placedIds } from './ids.ts'
@@ -8,19 +9,26 @@ const pageDocuments = 200
 
 /** How the storage knows it; undefined where that cannot be said. */
 const knownAs = (engine: StorageEngine, name: string): Promise<Collection | null | undefined> =>
-  engine.collections().then(list => list.find(one => one.name === name) ?? null, () => undefined)
+  engine.collections().then(
+    list => list.find(one => one.name === name) ?? null,
+    () => undefined,
+  )
 
 async function* unplaced(engine: StorageEngine, collection: Collection): AsyncGenerator<Owned> {
   let after: string | undefined
   do {
-    const page = await engine.find<Owned>(collection as Collection<Owned>, { limit: pageDocuments, ...(after === undefined ? {} : { after }) })
+    const page = await engine.find<Owned>(collection as Collection<Owned>, {
+      limit: pageDocuments,
+      ...(after === undefined ? {} : { after }),
+    })
     yield* page.items.filter(doc => typeof doc.orgId === 'string' && !isPlaced(doc))
     after = page.next
   } while (after !== undefined)
 }
 
 /**
- * The new one first, then the old one goes: whoever dies in between finds both and goes on. Unique keys are not in force meanwhile, for both have the same.
+ * The new one first, then the old one goes: whoever dies in between finds both and goes on.
+ * Unique keys are not in force meanwhile, for both have the same.
  * Of several processes each does what it finds; the plugin serves in none of them before it is done.
  */
 async function place(engine: StorageEngine, collection: Collection, old: Owned): Promise<void> {
@@ -33,13 +41,21 @@ async function place(engine: StorageEngine, collection: Collection, old: Owned):
   await engine.remove(collection, old.id)
 }
 
-export async function defineCollection(engine: StorageEngine, collection: Collection): Promise<void> {
+export async function defineCollection(
+  engine: StorageEngine,
+  collection: Collection,
+): Promise<void> {
   const wanted = inStorage(collection)
   if (!isWithin(collection)) {
     await engine.define(wanted)
     if (collection.scope !== 'tenant') return
-    const [placed] = (await engine.find<Owned>(wanted as Collection<Owned>, { where: placedIds, limit: 1 })).items
-    if (placed && isPlaced(placed)) throw new Error(`The collection ${collection.name} holds ids that lie within organisations; it cannot become global.`)
+    const [placed] = (
+      await engine.find<Owned>(wanted as Collection<Owned>, { where: placedIds, limit: 1 })
+    ).items
+    if (placed && isPlaced(placed))
+      throw new Error(
+        `The collection ${collection.name} holds ids that lie within organisations; it cannot become global.`,
+      )
     return
   }
   const before = await knownAs(engine, collection.name)

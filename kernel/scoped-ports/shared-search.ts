@@ -1,13 +1,14 @@
 // One index for all organisations: each one's ids begin with its own, which is stamped here on everything that goes in or is asked for.
 import { fault } from '#contracts/faults.ts'
-import { searchLimits, type SearchEngine, type SharedPassages } from '#ports/search.ts'
+import { searchLimits, type Passages, type SharedPassages } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
 
 /** Stands where an organisation's id does. No organisation has it: theirs are UUIDs. */
 const everybody = 'shared'
 
-export function sharedPassages(engine: SearchEngine, orgId: string): SharedPassages {
-  const all = engine.within(everybody), home = `${orgId}/`, idBytesMax = searchLimits.idBytesMax - home.length
+/** `within`: the collections under an organisation's id. */
+export function sharedPassages(within: (id: string) => Passages, orgId: string): SharedPassages {
+  const all = within(everybody), home = `${orgId}/`, idBytesMax = searchLimits.idBytesMax - home.length
   const stamped = (id: string): string => {
     if (typeof id !== 'string' || Buffer.byteLength(id) > idBytesMax) throw fault('INVALID_FIELD', { field: 'id', why: `must be a text of at most ${idBytesMax} bytes` })
     return home + id

@@ -1,6 +1,16 @@
 // Documents: no query without an organisation, or without a declared reason to go without.
 import { fault, hasCode } from '#contracts/faults.ts'
-import type { Change, Collection, Doc, Page, Query, ScopedStorage, StorageEngine, Store, Where } from '#ports/storage.ts'
+import type {
+  Change,
+  Collection,
+  Doc,
+  Page,
+  Query,
+  ScopedStorage,
+  StorageEngine,
+  Store,
+  Where,
+} from '#ports/storage.ts'
 import type { Plugin } from '../plugin.ts'
 import { declaredFields, given, isWithin, kept, keptId, keptWhere } from './ids.ts'
 import { durabilityOf, orgOf } from './organisation.ts'
@@ -11,31 +21,46 @@ type Guard = <D extends Doc>(collection: Collection<D>) => Collection<D> | void
 /** A key's fields are told as they were declared. */
 const known = (collection: Collection, error: unknown): unknown => {
   if (!hasCode(error, 'DUPLICATE')) return error
-  const fields = String(error.values['fields']), declared = declaredFields(collection, fields)
+  const fields = String(error.values['fields']),
+    declared = declaredFields(collection, fields)
   return declared === fields ? error : fault('DUPLICATE', { fields: declared }, { cause: error })
 }
-const told = <T>(collection: Collection, work: Promise<T>): Promise<T> => work.catch((error: unknown) => Promise.reject(known(collection, error)))
-const givenDoc = <D extends Doc>(c: Collection<D>, work: Promise<D | undefined>): Promise<D | undefined> => told(c, work.then(doc => doc && given(c, doc)))
+const told = <T>(collection: Collection, work: Promise<T>): Promise<T> =>
+  work.catch((error: unknown) => Promise.reject(known(collection, error)))
+const givenDoc = <D extends Doc>(
+  c: Collection<D>,
+  work: Promise<D | undefined>,
+): Promise<D | undefined> =>
+  told(
+    c,
+    work.then(doc => doc && given(c, doc)),
+  )
 const givenPage = <D extends Doc>(c: Collection<D>, work: Promise<Page<D>>): Promise<Page<D>> =>
-  (isWithin(c) ? work.then(page => ({ ...page, items: page.items.map(doc => given(c, doc)) })) : work)
+  isWithin(c) ? work.then(page => ({ ...page, items: page.items.map(doc => given(c, doc)) })) : work
 
 /** A store in which `orgId` is stamped on every write and stands in every filter. */
 export function tenantStore(engine: StorageEngine, orgId: string, check: Guard): Store {
   const guard = <D extends Doc>(handed: Collection<D>): Collection<D> => {
     const declared = check(handed) ?? handed
-    if (declared.scope !== 'tenant') throw new Error(`The collection ${declared.name} belongs to no organisation; it is reached by store.system(why).`)
+    if (declared.scope !== 'tenant')
+      throw new Error(
+        `The collection ${declared.name} belongs to no organisation; it is reached by store.system(why).`,
+      )
     return declared
   }
   const stamp = <D extends Doc>(c: Collection<D>, doc: D): D => {
-    if ('orgId' in doc && doc.orgId !== orgId) throw new Error('A document of another organisation was handed in.')
+    if ('orgId' in doc && doc.orgId !== orgId)
+      throw new Error('A document of another organisation was handed in.')
     return kept(c, orgId, { ...doc, orgId })
   }
   const within = (c: Collection, where: Where = {}): Where => {
-    if ('orgId' in where && where['orgId'] !== orgId) throw new Error('A filter names another organisation.')
+    if ('orgId' in where && where['orgId'] !== orgId)
+      throw new Error('A filter names another organisation.')
     return keptWhere(c, orgId, { ...where, orgId })
   }
   const keep = (change: Change): Change => {
-    for (const part of [change.set, change.inc, change.push, change.pull]) if (part && 'orgId' in part) throw new Error('orgId never changes.')
+    for (const part of [change.set, change.inc, change.push, change.pull])
+      if (part && 'orgId' in part) throw new Error('orgId never changes.')
     if (change.unset?.includes('orgId')) throw new Error('orgId never changes.')
     return change
   }
@@ -45,11 +70,16 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
       return told(c, engine.insert(c, stamp(c, doc)))
     },
     insertMany: async (handed, docs) => {
-      const c = guard(handed), { inserted, error } = await engine.insertMany(c, docs.map(doc => stamp(c, doc)))
+      const c = guard(handed),
+        { inserted, error } = await engine.insertMany(
+          c,
+          docs.map(doc => stamp(c, doc)),
+        )
       return { inserted, ...(error ? { error: known(c, error) as Error } : {}) }
     },
     get: async (handed, id) => {
-      const c = guard(handed), doc = await engine.get(c, keptId(c, orgId, id))
+      const c = guard(handed),
+        doc = await engine.get(c, keptId(c, orgId, id))
       return doc && (doc as { orgId?: unknown }).orgId === orgId ? given(c, doc) : undefined
     },
     find: (handed, query) => {
@@ -58,7 +88,10 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
     },
     update: (handed, id, change, options) => {
       const c = guard(handed)
-      return givenDoc(c, engine.update(c, keptId(c, orgId, id), keep(change), { if: within(c, options?.if) }))
+      return givenDoc(
+        c,
+        engine.update(c, keptId(c, orgId, id), keep(change), { if: within(c, options?.if) }),
+      )
     },
     updateMany: (handed, where, change) => {
       const c = guard(handed)
@@ -79,22 +112,34 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
   }
 }
 
-/** A store across organisations, for one plugin's collections. What a tenant owns still names its organisation, and so does whoever asks by an id that lies within one. */
+/**
+ * A store across organisations, for one plugin's collections. What a tenant owns still names its
+ * organisation, and so does whoever asks by an id that lies within one.
+ */
 function systemStore(engine: StorageEngine, check: Guard): Store {
   const declared = <D extends Doc>(handed: Collection<D>) => check(handed) ?? handed
-  const stamped = <D extends Doc>(c: Collection<D>, doc: D): D => (c.scope === 'tenant' ? kept(c, orgOf(doc as unknown as { orgId: string }), doc) : doc)
+  const stamped = <D extends Doc>(c: Collection<D>, doc: D): D =>
+    c.scope === 'tenant' ? kept(c, orgOf(doc as unknown as { orgId: string }), doc) : doc
   const addressed = (c: Collection, where: Where | undefined): string => {
-    if (isWithin(c) && typeof where?.['orgId'] !== 'string') throw new Error(`An id of the collection ${c.name} lies within an organisation, and none is named.`)
+    if (isWithin(c) && typeof where?.['orgId'] !== 'string')
+      throw new Error(
+        `An id of the collection ${c.name} lies within an organisation, and none is named.`,
+      )
     return String(where?.['orgId'])
   }
-  const within = (c: Collection, where: Where = {}): Where => ('id' in where ? keptWhere(c, addressed(c, where), where) : where)
+  const within = (c: Collection, where: Where = {}): Where =>
+    'id' in where ? keptWhere(c, addressed(c, where), where) : where
   return {
     insert: (handed, doc) => {
       const c = declared(handed)
       return told(c, engine.insert(c, stamped(c, doc)))
     },
     insertMany: async (handed, docs) => {
-      const c = declared(handed), { inserted, error } = await engine.insertMany(c, docs.map(doc => stamped(c, doc)))
+      const c = declared(handed),
+        { inserted, error } = await engine.insertMany(
+          c,
+          docs.map(doc => stamped(c, doc)),
+        )
       return { inserted, ...(error ? { error: known(c, error) as Error } : {}) }
     },
     get: async (handed, id) => {
@@ -103,11 +148,22 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
     },
     find: (handed, query: Query = {}) => {
       const c = declared(handed)
-      return givenPage(c, engine.find(c, query.where ? { ...query, where: within(c, query.where) } : query))
+      return givenPage(
+        c,
+        engine.find(c, query.where ? { ...query, where: within(c, query.where) } : query),
+      )
     },
     update: (handed, id, change, options) => {
       const c = declared(handed)
-      return givenDoc(c, engine.update(c, keptId(c, addressed(c, options?.if), id), change, options?.if && { if: within(c, options.if) }))
+      return givenDoc(
+        c,
+        engine.update(
+          c,
+          keptId(c, addressed(c, options?.if), id),
+          change,
+          options?.if && { if: within(c, options.if) },
+        ),
+      )
     },
     updateMany: (handed, where, change) => {
       const c = declared(handed)
@@ -115,7 +171,11 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
     },
     remove: (handed, id, options) => {
       const c = declared(handed)
-      return engine.remove(c, keptId(c, addressed(c, options?.if), id), options?.if && { if: within(c, options.if) })
+      return engine.remove(
+        c,
+        keptId(c, addressed(c, options?.if), id),
+        options?.if && { if: within(c, options.if) },
+      )
     },
     removeMany: (handed, where) => {
       const c = declared(handed)
@@ -129,7 +189,10 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
 }
 
 /** What one plugin sees of the storage: its own collections, and the reasons that it declared. */
-export function scopeStorage(engine: StorageEngine, plugin: Pick<Plugin, 'name' | 'collections' | 'system'>): ScopedStorage {
+export function scopeStorage(
+  engine: StorageEngine,
+  plugin: Pick<Plugin, 'name' | 'collections' | 'system'>,
+): ScopedStorage {
   const own = new Map(plugin.collections?.map(one => [one.name, one]))
   const check: Guard = <D extends Doc>({ name }: Collection<D>) => {
     const declared = own.get(name)
@@ -142,7 +205,8 @@ export function scopeStorage(engine: StorageEngine, plugin: Pick<Plugin, 'name' 
     ...durabilityOf(engine),
     tenant: scope => tenantStore(engine, orgOf(scope), check),
     system(why) {
-      if (!plugin.system?.includes(why)) throw new Error(`${plugin.name} does not declare why it looks across organisations: ${why}`)
+      if (!plugin.system?.includes(why))
+        throw new Error(`${plugin.name} does not declare why it looks across organisations: ${why}`)
       return system
     },
   }

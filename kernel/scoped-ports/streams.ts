@@ -8,11 +8,15 @@ import { durabilityOf, orgOf } from './organisation.ts'
 const orgPrefixChars = 37
 
 /** No plugin's name has a slash, and no unprefixed stream's: none can be taken for another's. */
-export function scopeEventlog(engine: EventlogEngine, { name, names }: Pick<Plugin, 'name' | 'names'>): ScopedEventlog {
+export function scopeEventlog(
+  engine: EventlogEngine,
+  { name, names }: Pick<Plugin, 'name' | 'names'>,
+): ScopedEventlog {
   const within = (stream: string): string => {
     if (stream === '') throw fault('INVALID_FIELD', { field: 'stream', why: 'has no name' })
     if (names !== 'unprefixed') return `${name}/${stream}`
-    if (stream.includes('/')) throw fault('INVALID_FIELD', { field: 'stream', why: 'has a slash in its name' })
+    if (stream.includes('/'))
+      throw fault('INVALID_FIELD', { field: 'stream', why: 'has a slash in its name' })
     return stream
   }
   const { appendBytesMax, streamNameMax } = engine.limits, prefixChars = orgPrefixChars + within('x').length - 1
@@ -20,7 +24,8 @@ export function scopeEventlog(engine: EventlogEngine, { name, names }: Pick<Plug
     ...durabilityOf(engine),
     limits: { appendBytesMax, streamNameMax: streamNameMax - prefixChars },
     tenant(scope): Eventlog {
-      const orgId = orgOf(scope), named = (stream: string) => `${orgId}/${within(stream)}`
+      const orgId = orgOf(scope),
+        named = (stream: string) => `${orgId}/${within(stream)}`
       return {
         append: (stream, events, options) => engine.append(named(stream), events, options),
         read: (stream, options) => engine.read(named(stream), options),

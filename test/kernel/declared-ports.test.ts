@@ -11,9 +11,10 @@ import { EventLog, type EventlogEngine, type ScopedEventlog } from '#ports/event
 import type { RateLimiter } from '#ports/limits.ts'
 import { Mail, type Mailer } from '#ports/mail.ts'
 import type { ModelProvider } from '#ports/models.ts'
+import type { ScopedSearch } from '#ports/search.ts'
 import type { Queue } from '#ports/queue.ts'
 import { loadPlugins } from '../../kernel/sources.ts'
-import { faceOf } from '../../kernel/tenancy.ts'
+import { faceOf } from '../../kernel/scoped-ports/face.ts'
 import { Tools, type Tool } from '../../plugins/runs/api.ts'
 import { streamOf } from '../../plugins/runs/collections.ts'
 import { endServers, readEvents, startServer, type TestServer } from '../kit/server.ts'
@@ -121,6 +122,17 @@ test('a tool that appends to a stream by the name of a run\'s writes to its own;
     assert.ok((await log.read(`${orgId}/${streamOf(id)}`)).every(({ data }) => (data as { text?: string }).text !== 'mine'))
   })
 })
+
+test('passages that another plugin keeps under the same name are none of a plugin\'s', () => using([], async server => {
+  const { org_id: orgId } = await server.account(), of = (name: string) => engineOf<ScopedSearch>(server, 'search', { name }).tenant({ orgId })
+  const [ours, theirs] = [of('guest'), of('other')]
+  for (const [mine, text] of [[ours, 'a lighthouse'], [theirs, 'a lighthouse keeper']] as const) {
+    await mine.define('notes', {})
+    await mine.index('notes', [{ id: 'a', text }])
+  }
+  assert.equal((await ours.query('notes', { text: 'lighthouse' })).hits.map(({ text }) => text), ['a lighthouse'])
+  assert.equal([await ours.collections(), await ours.count('notes'), await theirs.drop('guest/notes'), await theirs.drop('notes'), await ours.count('notes')], [['notes'], 1, false, true, 1])
+}))
 
 test('in a thread the same holds, and a plugin elsewhere has no names of the platform\'s', async () => {
   const write = (name: string, more: string) => {

@@ -3,7 +3,8 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { collection, type StorageEngine } from '#ports/storage.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
-import { scopeEventlog, scopeStorage } from '../../kernel/tenancy.ts'
+import { scopeEventlog } from '../../kernel/scoped-ports/streams.ts'
+import { scopeStorage } from '../../kernel/scoped-ports/storage.ts'
 import { startServer } from '../kit/server.ts'
 
 type Note = { id: string; orgId: string; text: string }

@@ -5,7 +5,10 @@ import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { SearchEngine } from '#ports/search.ts'
 import type { Collection, Doc, StorageEngine } from '#ports/storage.ts'
 import { defineCollection } from '../../kernel/scoped-ports/define.ts'
-import { scopeBlobs, scopeEventlog, scopeSearch, tenantStore } from '../../kernel/tenancy.ts'
+import { scopeBlobs } from '../../kernel/scoped-ports/face.ts'
+import { scopeEventlog } from '../../kernel/scoped-ports/streams.ts'
+import { scopeSearch } from '../../kernel/scoped-ports/passages.ts'
+import { tenantStore } from '../../kernel/scoped-ports/storage.ts'
 
 const [ours, theirs] = ['00000000-0000-7000-8000-00000000000a', '00000000-0000-7000-8000-00000000000b']
 /** What the stamp adds to a document: `,"orgId":"…"`. */

@@ -1,7 +1,7 @@
 // What is listed instead of ranked: every passage that holds all words, in the order of their ids, to the last.
 import assert from 'node:assert/strict'
 import { searchLimits as limits, type MatchQuery, type Passages } from '#ports/search.ts'
-import { scopeSearch } from '../../kernel/tenancy.ts'
+import { scopeSearch } from '../../kernel/scoped-ports/passages.ts'
 import { index, mixed, ORG, OTHER, plain, type On } from './search-common.ts'
 import { refuses } from './runner.ts'
 

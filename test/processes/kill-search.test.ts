@@ -69,7 +69,7 @@ async function heldBy(url: string, orgId: string): Promise<readonly Passage[]> {
     held.push(...passages)
     if (passages.length < 1000) break
   }
-  assert.is(await engine.within(orgId).count(remembered), held.length)
+  assert.is(await engine.within(orgId).count(`memory/${remembered}`), held.length)
   await engine.close()
   return held
 }
