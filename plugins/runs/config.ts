@@ -28,6 +28,7 @@ export const RunsConfig = t.Object({
   retention_ms: setting(60_000, 50, 'How often runs whose time has come are looked for, in milliseconds.'),
   arguments_bytes_max: setting(262_144, 1024, 'Bytes (as JSON) of the arguments of a tool call, or of a question that a tool asks; a call beyond it is told to the model as failed.'),
   arguments_depth_max: setting(64, 1, 'Levels of arrays and objects in the arguments of a tool call.'),
+  excerpt_bytes_max: setting(65_536, 256, 'Bytes (as JSON) of a message or of an answer that the document of a run holds; of a longer one it holds so much, and the event log the whole.'),
   result_chars_max: setting(16_000, 1000, 'Characters of a tool result that the model reads; a longer one is kept whole as an artifact.'),
 })
 export type RunsConfig = Static<typeof RunsConfig>

@@ -5,16 +5,20 @@ import { fault, type Caller } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
-import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
+import { Runs, Sessions, streamOf, streamsOf, type Run, type Session } from './collections.ts'
 import type { SeenEnded } from './ended.ts'
+import { piecesOf } from './bytes.ts'
+import type { Texts } from './texts.ts'
 import { copied, event } from './records.ts'
 import type { SessionService } from './sessions.ts'
 import { unstick } from './steps/turns.ts'
 import { excerptAround, wordsOf } from './words.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; sessions: SessionService; ended: SeenEnded }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; sessions: SessionService; ended: SeenEnded; texts: Texts }
 /** Exchanges that a fork takes along, the latest. */
 const copiedMax = 500
+/** Bytes of one fragment of a copied answer. */
+const tokenBytesMax = 262_144
 /** Of one search: runs that are read for a page, matches that are told of one conversation. */
 const scannedMax = 1000, matchesMax = 3
 
@@ -27,16 +31,19 @@ async function runOf(own: Store, sessionId: string, messageId: string): Promise<
   throw fault('NOT_FOUND', { what: 'message of this session (message_id)' })
 }
 
-export function createHistory({ store, eventlog, clock, sessions, ended }: Deps) {
+export function createHistory({ store, eventlog, clock, sessions, ended, texts }: Deps) {
   /** A closed run in another conversation: its words, without its work and its bill. */
   const copy = async (run: Run, sessionId: string, opens: boolean, withAnswer: boolean): Promise<string> => {
-    const { idempotencyKey: _, owner: __, due: ___, reply: ____, replied: _________, cancelAsked: _____, keptBytes: ______, keptSince: _______, compacted: ________, ...kept } = run, answer = withAnswer && !run.answerCut ? (run.answer ?? '') : undefined
+    const { idempotencyKey: _, owner: __, due: ___, reply: ____, replied: _________, cancelAsked: _____, keptBytes: ______, keptSince: _______, compacted: ________, long: __________, ...kept } = run, answer = withAnswer && !run.answerCut ? (run.answer ?? '') : undefined
     const id = clock.id(), twin: Run = { ...kept, id, sessionId, opensSession: opens, messageId: clock.id(), answerId: clock.id(), credits: 0, tidy: clock.now(), ...(answer === undefined ? { answerCut: true } : {}) }
-    await eventlog.tenant(run).append(streamOf(id), [
-      copied(run.id), ...(answer ? [event('token', { text: answer, step: 0, attempt: 1 })] : []),
+    const told = [
+      copied(run.id), ...(answer ? piecesOf(answer, tokenBytesMax).map(text => event('token', { text, step: 0, attempt: 1 })) : []),
       event('usage', { input_tokens: 0, output_tokens: 0, total_tokens: 0, credits: 0, model: run.model, model_calls: 0 }), event('done', { status: run.status === 'cancelled' ? 'cancelled' : 'done', session_id: sessionId }),
-    ])
-    await store.tenant(run).insert(Runs, twin)
+    ]
+    // A long answer is more than one append takes.
+    const log = eventlog.tenant(run), together = told.length > 4 ? 1 : told.length
+    for (let at = 0; at < told.length; at += together) await log.append(streamOf(id), told.slice(at, at + together), { expect: at })
+    await store.tenant(run).insert(Runs, await texts.stored(twin))
     return id
   }
 
@@ -63,9 +70,9 @@ export function createHistory({ store, eventlog, clock, sessions, ended }: Deps)
       for (;;) {
         const { items } = await own.find(Runs, { where: { sessionId, phase: 'closed', id: { gt: run.id } }, orderBy: ['id', 'desc'], limit: 200 })
         if (items.length === 0) break
-        for (const { id } of items) {
-          await eventlog.tenant(caller).remove(streamOf(id))
-          await own.remove(Runs, id)
+        for (const later of items) {
+          for (const stream of streamsOf(later)) await eventlog.tenant(caller).remove(stream)
+          await own.remove(Runs, later.id)
         }
       }
       if (!isAnswer) await own.update(Runs, run.id, { set: { answerCut: true } })

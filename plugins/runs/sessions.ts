@@ -6,7 +6,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { shown } from './compact.ts'
-import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
+import { Runs, Sessions, streamOf, streamsOf, type Run, type Session } from './collections.ts'
 import type { ArtifactsApi, UploadsApi } from '../files/api.ts'
 import type { SeenEnded } from './ended.ts'
 import type { RunService } from './runs.ts'
@@ -57,7 +57,7 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
       const newest = items[0], stream = newest && streamOf(newest.id)
       const tail = stream ? await log.read(stream, { after: Math.max(0, (await log.bounds(stream)).last - recentEvents), limit: recentEvents }) : []
       const events = shown(tail, 0).map(({ seq, type, data }) => ({ run_id: newest!.id, seq, type, data }))
-      return { ...sessionReply(session), runs: (await Promise.all(items.map(ended))).map(runSummary), events }
+      return { ...sessionReply(session), runs: (await Promise.all(items.map(run => ended(run, 'summary')))).map(runSummary), events }
     },
     async rename(caller: Caller, id: string, title: string) {
       await find(caller, id)
@@ -78,7 +78,7 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
         const { items } = await own.find(Runs, { where: { sessionId: id }, limit: 200 })
         if (items.length === 0) break
         for (const run of items) {
-          await eventlog.tenant(caller).remove(streamOf(run.id))
+          for (const stream of streamsOf(run)) await eventlog.tenant(caller).remove(stream)
           await own.remove(Runs, run.id)
         }
       }

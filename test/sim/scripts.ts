@@ -84,6 +84,8 @@ const seam: Script = { ...plain, name: 'resumed behind a seam', supports: { pref
 const many: Script = { ...plain, name: 'many results at once', runs: [{ text: 'All is read.', ends: 'done' }],
   behave: ({ results }) => (results.length > 0 ? { text: 'All is read.' } : { calls: Array.from({ length: 9 }, (_, n) => ['dump', `${n}`] as const) }) }
 
+const lengthy: Script = { ...plain, name: 'a long answer', behave: () => ({ text: `${long}${long}${long}` }), runs: [{ text: `${long}${long}${long}`, ends: 'done' }] }
+
 const beside: Script = { name: 'answer while a tool is at work', runs: [{ text: 'Thank you.', ends: 'done', posts: 1 }],
   behave: ({ results }) => (results.length === 2 ? { text: 'Thank you.' } : { calls: ([['ask', 'Shall I?'], ['post', 'it']] as const).slice(results.length) }),
   async play(actor) {
@@ -182,4 +184,4 @@ const drained: Script = { ...tools, name: 'hand-over at a drain',
     await actor.until(runId, ends)
   } }
 
-export const scripts: readonly Script[] = [plain, unaided, broken, again, seam, tools, many, beside, fatal, fatalModel, question, cancelled, cancelledWaiting, queue, slow, paused, outgrown, bankrupt, outgrownCancelled, plan, drained]
+export const scripts: readonly Script[] = [plain, unaided, broken, again, seam, tools, many, lengthy, beside, fatal, fatalModel, question, cancelled, cancelledWaiting, queue, slow, paused, outgrown, bankrupt, outgrownCancelled, plan, drained]

@@ -14,6 +14,7 @@ import type { ReadConversation } from '../conversation.ts'
 import type { Places } from '../places.ts'
 import { estimateTokens, holdFor } from '../price.ts'
 import { emptyState } from '../state.ts'
+import type { Texts } from '../texts.ts'
 import { place, type Placed } from './place.ts'
 import { unstick, withdraw } from './turns.ts'
 
@@ -30,6 +31,7 @@ type Deps = {
   agents: (scope: { readonly orgId: string }) => readonly Agent[]
   readConversation: ReadConversation
   places: Places
+  texts: Texts
 }
 
 const fingerprintOf = (request: RunStart) => createHash('sha256').update(JSON.stringify(request, Object.keys(request).sort())).digest('base64url')
@@ -49,7 +51,7 @@ const isTimeZone = (name: string) => {
   }
 }
 
-export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readConversation, places }: Deps) {
+export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readConversation, places, texts }: Deps) {
   /** Everything that can be refused without writing. */
   const prepare = async (caller: Caller, request: RunStart, own: Store, trace: string | undefined): Promise<Run> => {
     requireKnown(request)
@@ -84,6 +86,11 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     return found
   }
 
+  /** Nothing started. */
+  const drop = async (run: Run, own: Store): Promise<void> => {
+    if (await own.remove(Runs, run.id, { if: { phase: 'admitting' } })) await texts.remove(run)
+  }
+
   /** Continues an admission from wherever it stands; every step may be repeated. */
   const proceed = async (run: Run, own: Store, resumed: boolean, fresh: boolean, epoch = store.epoch()): Promise<Admission> => {
     // The claim, or a step after it, may be lost to a full disk; the next must not stand alone.
@@ -94,7 +101,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     if (run.phase !== 'admitting') return { run, resumed, mine: false, placed: { status: run.placedAs ?? 'running', queueSeq: run.queueSeq ?? 0 } }
     // A refusal that a crash cut short has given the credits back already: it is finished, not undone.
     if (!fresh && (await billing.entry(run.orgId, `end:${run.id}`))) {
-      await own.remove(Runs, run.id, { if: { phase: 'admitting' } })
+      await drop(run, own)
       throw fault('CONFLICT', { why: 'this request was refused; send it again' })
     }
     try {
@@ -102,7 +109,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       await billing.hold(run.orgId, { of: run.id, amount: run.hold })
     } catch (error) {
       // The key is freed: nothing started, and the same request may come again when there are credits.
-      if (hasCode(error, 'INSUFFICIENT_CREDITS')) await own.remove(Runs, run.id, { if: { phase: 'admitting' } })
+      if (hasCode(error, 'INSUFFICIENT_CREDITS')) await drop(run, own)
       throw error
     }
     let placed: Placed
@@ -113,7 +120,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       // A storage that fails decides nothing: the sweep, or the same request again, goes on from here.
       if (isFault(error) && error.status < 500) {
         await billing.release(run.orgId, { of: run.id, reason: 'not placed' })
-        await own.remove(Runs, run.id, { if: { phase: 'admitting' } })
+        await drop(run, own)
       }
       throw error
     }
@@ -141,10 +148,12 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       }
       const arrive = places.admit(caller.orgId)
       try {
-        const run = await prepare(caller, request, own, trace), epoch = store.epoch()
+        const asked = await prepare(caller, request, own, trace), epoch = store.epoch(), run = await texts.stored(asked)
         try {
           await own.insert(Runs, run)
         } catch (error) {
+          // Only where it surely is not there: what failed otherwise may have been written all the same.
+          if (hasCode(error, 'DUPLICATE')) await texts.remove(run)
           const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, run, own) : undefined
           if (known) return await proceed(known, own, true, false)
           throw error
