@@ -79,9 +79,12 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
       stopper.rest()
     }
   }
-  const secure = (run: Run, journal: Journal, stopper: Stopper) => async (): Promise<void> => {
+  const written = (journal: Journal) => async (): Promise<void> => {
     await journal.settled()
     await durable()
+  }
+  const secure = (run: Run, journal: Journal, stopper: Stopper) => async (): Promise<void> => {
+    await written(journal)()
     if ((await store.tenant(run).get(Runs, run.id))?.epoch === run.epoch) return
     stopper.stop('lost')
     throw stopper.stopped()
@@ -115,7 +118,7 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
           const waits = await callTools(journal, action.step, {
             run, toolbox, allowed: allowedFor(run), clock, log, stopper, spans, audit, questionMs: config.question_ms, questionBytesMax: config.arguments_bytes_max,
             resultCharsMax: config.result_chars_max, resultBytesMax: eventlog.limits.appendBytesMax / 2,
-            secure: secure(run, journal, stopper), keep: (key, name, content) => keepText(run, key, name, content),
+            secure: secure(run, journal, stopper), written: written(journal), keep: (key, name, content) => keepText(run, key, name, content),
           })
           if (waits.length > 0) return { waits }
           break

@@ -2,6 +2,7 @@
 import type { Static } from 'typebox'
 import type { Message, RunSummary, Session as SessionReply } from '#contracts/runs.ts'
 import { fault, type Caller } from '#kernel'
+import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
@@ -10,10 +11,11 @@ import { Runs, Sessions, streamOf, streamsOf, type Run, type Session } from './c
 import type { ArtifactsApi, UploadsApi } from '../files/api.ts'
 import type { SeenEnded } from './ended.ts'
 import type { RunService } from './runs.ts'
+import { giveBack } from './steps/reserve.ts'
 import { unstick } from './steps/turns.ts'
 
 type Paging = { limit?: number; cursor?: string }
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService; ended: SeenEnded; uploads: UploadsApi; artifacts: ArtifactsApi }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService; ended: SeenEnded; uploads: UploadsApi; artifacts: ArtifactsApi; billing: Ledger }
 /** In GET /sessions/{id}: the latest runs, and the last events of the newest. */
 const recentRuns = 20, recentEvents = 200
 
@@ -33,7 +35,7 @@ const messagesOf = (run: Run): Static<typeof Message>[] => [
 const paged = ({ limit = 50, cursor }: Paging) => ({ limit, ...(cursor === undefined ? {} : { after: cursor }) })
 const cursorOf = (next: string | undefined) => (next === undefined ? {} : { next_cursor: next })
 
-export function createSessions({ store, eventlog, clock, runs, ended, uploads, artifacts }: Deps) {
+export function createSessions({ store, eventlog, clock, runs, ended, uploads, artifacts, billing }: Deps) {
   const find = async (caller: Caller, id: string): Promise<Session> => {
     const session = await store.tenant(caller).get(Sessions, id)
     if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
@@ -69,7 +71,9 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
     async remove(caller: Caller, id: string): Promise<void> {
       const session = await store.tenant(caller).get(Sessions, id), own = store.tenant(caller)
       if (!session || session.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'session' })
-      const close = () => own.update(Sessions, id, { set: { deleting: true } }, { if: { active: { exists: false }, queued: 0 } })
+      const shut = { set: { deleting: true }, inc: { rev: 1 } }, idle = { active: { exists: false } }
+      // Behind a pause nobody drives, and nobody will: whoever would resume the queue finds that it has changed.
+      const close = async () => (await own.update(Sessions, id, shut, { if: { ...idle, queued: 0 } })) ?? own.update(Sessions, id, shut, { if: { ...idle, paused: true } })
       if (!(await close())) {
         await unstick(own, id, clock.now())
         if (!(await close())) throw fault('SESSION_BUSY')
@@ -78,6 +82,7 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
         const { items } = await own.find(Runs, { where: { sessionId: id }, limit: 200 })
         if (items.length === 0) break
         for (const run of items) {
+          if (run.phase !== 'closed') await giveBack(billing, run)
           for (const stream of streamsOf(run)) await eventlog.tenant(caller).remove(stream)
           await own.remove(Runs, run.id)
         }

@@ -4,11 +4,11 @@ export type Planted = { readonly name: string; readonly file: string; readonly f
 const planted = (name: string, file: string, find: string, replace: string, ...scripts: string[]): Planted => ({ name, file: `plugins/runs/${file}`, find, replace, scripts })
 
 export const faults: readonly Planted[] = [
-  planted('a driver does not announce itself', 'drive.ts', 'if (!state.terminal) journal.write(took(run.epoch, owner))', '', 'tools', 'plain answer'),
+  planted('a driver does not announce itself', 'drive.ts', 'if (!state.terminal) journal.write(took(run.epoch, owner, died))', '', 'tools', 'plain answer'),
   planted('a driver of an older epoch goes on', 'drive.ts', 'if (state.epoch > run.epoch) return', '', 'queue of two slow answers'),
   planted('an append expects nothing', 'journal.ts', '{ expect: applied }', '{}', 'plain answer'),
   planted('a tool that may act once is repeated', 'steps/call.ts', "if (effectOf(tool) !== 'once') return once(", 'if (tool) return once(', 'tools'),
-  planted('a tool acts before its intent is on disk', 'steps/call.ts', "if (effectOf(tool) !== 'none') await calling.secure()", '', 'tools'),
+  planted('a tool acts before its intent is on disk', 'steps/call.ts', "if (effectOf(tool) !== 'none') await calling.secure()", "if (effectOf(tool) !== 'none') await Promise.resolve()", 'tools'),
   planted('an answer that broke off begins again', 'recover.ts', "return { plan: ways.find(way => !without.has(way)) ?? 'end', keep: all }", 'return restart', 'plain answer', 'long answer without prefill'),
   planted('what begins again is shown again', 'recover.ts', "if (kept !== '' && begun.startsWith(kept)) return begun.slice(kept.length)", '', 'an answer that is told to go on begins again'),
   planted('a mark is journalled past what is held back', 'steps/think.ts', 'teller.isBehind() ? undefined : journal.write(', 'journal.write(', 'resumed behind a seam'),

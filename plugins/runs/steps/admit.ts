@@ -36,6 +36,13 @@ type Deps = {
 
 const fingerprintOf = (request: RunStart) => createHash('sha256').update(JSON.stringify(request, Object.keys(request).sort())).digest('base64url')
 
+/** Is it the request that the run began with? Also where it names the session that this run opened, and that its first answer told. */
+function isSame({ fingerprint, opensSession, sessionId }: Run, request: RunStart): boolean {
+  if (fingerprintOf(request) === fingerprint) return true
+  const { session_id: named, ...rest } = request
+  return opensSession && named?.toLowerCase() === sessionId && fingerprintOf(rest) === fingerprint
+}
+
 /** Refuses ids of things that are not there. */
 function requireKnown(request: RunStart): void {
   if (request.kb_ids?.length) throw fault('NOT_FOUND', { what: 'knowledge base (kb_ids.0)' })
@@ -58,7 +65,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     const model = (await models.catalogue()).find(({ key, isDefault }) => (request.model === undefined ? isDefault : key === request.model))
     if (!model) throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
     const agent = agents(caller).find(({ key }) => key === request.app_name)
-    if (!agent) throw fault('INVALID_FIELD', { field: 'app_name', why: 'there is no such agent' })
+    if (!agent) throw fault('NOT_FOUND', { what: 'agent (app_name)' })
     let latest: string | undefined
     if (request.session_id) {
       const session = await own.get(Sessions, request.session_id)
@@ -80,9 +87,9 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
   }
 
   /** The earlier run under this key, if its request was the same. */
-  const earlier = async (caller: Caller, run: Run, own: Store): Promise<Run | undefined> => {
-    const { items: [found] } = await own.find(Runs, { where: { userId: caller.userId, idempotencyKey: run.idempotencyKey! }, limit: 1 })
-    if (found && found.fingerprint !== run.fingerprint) throw fault('IDEMPOTENCY_MISMATCH')
+  const earlier = async (caller: Caller, request: RunStart, own: Store): Promise<Run | undefined> => {
+    const { items: [found] } = await own.find(Runs, { where: { userId: caller.userId, idempotencyKey: request.idempotency_key! }, limit: 1 })
+    if (found && !isSame(found, request)) throw fault('IDEMPOTENCY_MISMATCH')
     return found
   }
 
@@ -143,7 +150,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     async admit(caller: Caller, request: RunStart, trace?: string): Promise<Admission> {
       const own = store.tenant(caller)
       if (request.idempotency_key !== undefined) {
-        const known = await earlier(caller, { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) } as Run, own)
+        const known = await earlier(caller, request, own)
         if (known) return proceed(known, own, true, false)
       }
       const arrive = places.admit(caller.orgId)
@@ -154,7 +161,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
         } catch (error) {
           // Only where it surely is not there: what failed otherwise may have been written all the same.
           if (hasCode(error, 'DUPLICATE')) await texts.remove(run)
-          const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, run, own) : undefined
+          const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, request, own) : undefined
           if (known) return await proceed(known, own, true, false)
           throw error
         }
