@@ -9,10 +9,10 @@ const question = { question_id: t.String({ format: 'uuid', description: 'For POS
 const Choice = t.Object({ id: t.String(), label: t.String() })
 
 export const events = {
-  token: t.Object({ text: t.String({ description: 'A fragment of the answer.' }), step, attempt }),
+  token: t.Object({ text: t.String({ description: 'A fragment of the answer; all fragments in a row are the answer. What goes on after a tool call is set apart by a blank line.' }), step, attempt }),
   reasoning: t.Object({ text: t.String({ description: 'A fragment of the deliberation before the answer.' }), step, attempt }),
   superseded: t.Object({
-    step, attempt, keep: t.Integer({ minimum: 0, description: 'How many characters (UTF-16 code units) of this step\'s text stay; what follows comes after them. All of them where the answer goes on without a seam, 0 where it begins again. Reasoning of the attempt is void.' }),
+    step, attempt, keep: t.Integer({ minimum: 0, description: 'How many characters (UTF-16 code units) of this step\'s text stay; what follows comes after them. Of an answer all of them, always: what `token` has shown stays. A plan, or the work on it, may begin again (0). Reasoning of the attempt is void.' }),
     reason: t.Union([t.Literal('interrupted'), t.Literal('failed')], { description: '`interrupted`: the process that drove the run ended. `failed`: the model provider did.' }),
   }),
   tool_call: t.Object({ ...call, arguments: t.Unknown({ description: 'As the tool receives them; where it does not, as the model gave them, or {} where they were too large.' }) }),

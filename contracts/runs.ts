@@ -28,7 +28,7 @@ export const RunStarted = t.Object({
   run_id: t.String({ format: 'uuid' }), session_id: t.String({ format: 'uuid' }),
   cursor: t.Integer({ minimum: 0, description: 'Read the events after this seq.' }),
   resumed: t.Boolean({ description: 'True when the idempotency key matched an earlier run.' }),
-  status: PlacedStatus,
+  status: { ...RunStatus, description: '`running`, `queued` or `blocked`; of a run that an idempotency key matched, as it stands now.' },
   queue_seq: t.Integer({ minimum: 0, description: 'Place in the session queue; 0 when not queued.' }),
 })
 export type RunStarted = Static<typeof RunStarted>

@@ -16,7 +16,7 @@ export function createUsage({ store, config }: { store: ScopedStorage; config: F
     const own = store.tenant(scope), sum = { files: 0, bytes: 0 }
     for (const collection of [Uploads, Artifacts]) {
       for (let after: string | undefined; ;) {
-        const { items, next } = await own.find(collection, { limit: pageFiles, ...(after === undefined ? {} : { after }) })
+        const { items, next } = await own.find(collection, { orderBy: ['hash', 'asc'], limit: pageFiles, ...(after === undefined ? {} : { after }) })
         sum.files += items.length
         for (const { bytes } of items) sum.bytes += bytes
         if (next === undefined) break

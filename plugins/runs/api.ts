@@ -11,7 +11,7 @@ export type Agent = {
   readonly instruction: string
   /** Names of the tools that it may call; absent: every tool. */
   readonly tools?: readonly string[]
-  /** What becomes of an answer whose model call broke off; default `continue` where that is possible. */
+  /** What becomes of an answer whose model call broke off; default `continue`. `restart`: it begins again; what was shown must come again word for word, else the run ends with what there is. */
   readonly onInterrupt?: 'continue' | 'restart'
 }
 /** Whoever contributes an agent makes its key known as an `app_name` of POST /chat.

@@ -8,6 +8,7 @@ import { called, calls, ends, lastWords, resultsIn, says, text } from '../../tes
 import type { Tool } from './api.ts'
 import { clip, depthOf, jsonBytes, piecesOf } from './bytes.ts'
 import { ToolInvocations } from './audit.ts'
+import { ending, event, took } from './records.ts'
 
 const wide = '漢'
 let bodies = 0
@@ -72,6 +73,45 @@ test('what a provider sends at once is shown in pieces that fit', async () => {
   const { list } = await asked('long 700000')
   assert.is(saidIn(list), wide.repeat(700_000))
   assert.ok(dataOf(list, 'token').every(one => jsonBytes(one) < 66_000))
+})
+
+test('a message and an answer that are long are kept whole beside the document: it closes, is read, told to the model, copied, and goes', async () => {
+  const kept = () => engine.eventlog.streams({ limit: 1000 }).then(names => names.filter(name => name.includes('/text:')).length)
+  const before = await kept(), message = `long 290000 ${wide.repeat(180_000)}`, { run_id: id, session_id: sessionId } = await engine.chat(message), token = engine.who.token
+  assert.is((await engine.read(id)).at(-1)!.data['status'], 'done')
+  await engine.closed(id)
+  const run = await engine.run(id), answer = wide.repeat(290_000)
+  assert.ok(jsonBytes(run) < 140_000, `the document takes ${jsonBytes(run)} bytes`)
+  const messages = async (session: string) => ((await engine.call('GET', `/sessions/${session}/messages`, { token })).body as { items: { content: string }[] }).items.map(({ content }) => content)
+  assert.equal((await messages(sessionId)).map(({ length }) => length), [message.length, answer.length])
+  assert.ok((await messages(sessionId))[1] === answer)
+  await engine.answered('and now?', { session_id: sessionId })
+  assert.equal(engine.model.requests.at(-1)!.messages.slice(1).map(({ content }) => content.length), [message.length, answer.length, 8])
+  const fork = (await engine.call('POST', `/sessions/${sessionId}/branch`, { token, body: {} })).body as { id: string }
+  assert.equal((await messages(fork.id)).map(({ length }) => length), [message.length, answer.length, 8, 5])
+  assert.equal(((await engine.kernel.commands().get('verify')!.run({})) as { told: unknown[] }).told, [])
+  assert.is((await kept()) - before, 2, 'a fork shares them')
+  assert.is((await engine.call('DELETE', `/sessions/${sessionId}`, { token })).status, 204)
+  assert.is((await kept()) - before, 2, 'and inherits them')
+  assert.equal((await messages(fork.id)).map(({ length }) => length), [message.length, answer.length, 8, 5])
+  assert.is((await engine.call('DELETE', `/sessions/${fork.id}`, { token })).status, 204)
+  assert.is(await kept(), before)
+})
+
+test('a message of control characters takes six bytes each: it is taken like any other; what is refused leaves nothing', async () => {
+  const message = '\u0001'.repeat(100_000)
+  assert.is((await engine.answered(message)).at(-1)!.data['status'], 'done')
+  const poor = await engine.account(0), before = (await engine.eventlog.streams({ limit: 1000 })).length
+  assert.is((await engine.start(message, {}, poor)).status, 402)
+  assert.is((await engine.eventlog.streams({ limit: 1000 })).length, before)
+})
+
+test('verify tells of a run that has ended and was never closed', async () => {
+  const idle = await startEngine(() => says('x'), { env: { RUNS_SWEEP_MS: '600000' } }), usage = { inputTokens: 0, outputTokens: 0 }
+  const records = [took(1), ending({ terminal: { type: 'done', status: 'done' }, usage, charged: false }), event('usage', { input_tokens: 0, output_tokens: 0, total_tokens: 0, credits: 0, model: 'puppet', model_calls: 0 }), event('done', { status: 'done', session_id: crypto.randomUUID() })]
+  const run = await idle.left(records), { told } = (await idle.kernel.commands().get('verify')!.run({})) as { told: { run_id: string; what: string }[] }
+  assert.ok(told.some(({ run_id: id, what }) => id === run.id && what === 'it ended, and it was never closed'), JSON.stringify(told))
+  await idle.stop()
 })
 
 const texts = fc.array(fc.constantFrom('a', '"', '\\', '\n', '\u0001', 'é', wide, '😀', '\ud83d', '\ude00'), { maxLength: 60, size: 'max' }).map(list => list.join(''))

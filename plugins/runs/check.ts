@@ -1,10 +1,14 @@
 // `verify`: what must hold of every run and of every organisation's ledger, checked on a living installation.
 import type { Entry, Ledger } from '#ports/billing.ts'
+import type { Clock } from '#ports/clock.ts'
 import type { LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Run } from './collections.ts'
+import type { RunsConfig } from './config.ts'
+import { isTerminal } from './ended.ts'
 import { partOf } from './steps/reserve.ts'
-import { createLedgerCheck, verifyRun } from './verify.ts'
+import type { Texts } from './texts.ts'
+import { createLedgerCheck, verifyAnswer, verifyRun } from './verify.ts'
 
 export const verifyReason = 'verify: every run of every organisation'
 /** So many violations are told; all are counted. */
@@ -12,8 +16,12 @@ const toldMax = 100
 
 export type Verified = { readonly ok: boolean; readonly runs: number; readonly events: number; readonly organisations: number; readonly entries: number; readonly violations: number; readonly told: readonly { readonly org_id: string; readonly run_id: string | null; readonly what: string }[] }
 
-export async function verifyInstallation({ store, eventlog, billing }: { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger }): Promise<Verified> {
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; config: RunsConfig; texts: Texts }
+
+export async function verifyInstallation({ store, eventlog, billing, clock, config, texts }: Deps): Promise<Verified> {
   const told: { org_id: string; run_id: string | null; what: string }[] = [], organisations = new Set<string>()
+  /** Runs that have ended by their logs, and not by their documents. */
+  const open: { run: Run; since: number }[] = []
   let runs = 0, events = 0, entries = 0, violations = 0
   const note = (orgId: string, runId: string | null, bad: readonly string[]) => {
     violations += bad.length
@@ -33,6 +41,8 @@ export async function verifyInstallation({ store, eventlog, billing }: { store: 
     runs++
     events += log.length
     organisations.add(run.orgId)
+    if (run.phase === 'closed') note(run.orgId, run.id, verifyAnswer(log, (await texts.whole(run)).answer ?? ''))
+    else if (log.some(isTerminal)) open.push({ run, since: clock.monotonic() })
     note(run.orgId, run.id, verifyRun(run.id, log, found.filter((entry): entry is Entry => entry !== undefined)))
   }
   for (let after: string | undefined; ;) {
@@ -51,6 +61,12 @@ export async function verifyInstallation({ store, eventlog, billing }: { store: 
       after = page.at(-1)!.seq
     }
     note(orgId, null, ledger.bad)
+  }
+  // The document follows the log at once; one that has not after as long as a driver may be silent is never closed.
+  for (const { run, since } of open) {
+    await clock.sleep(Math.max(0, since + config.lease_ms - clock.monotonic()))
+    const now = await store.tenant(run).get(Runs, run.id)
+    if (now && now.phase !== 'closed') note(run.orgId, run.id, ['it ended, and it was never closed'])
   }
   return { ok: violations === 0, runs, events, organisations: organisations.size, entries, violations, told }
 }

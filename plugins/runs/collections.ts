@@ -4,6 +4,7 @@ import type { Model, Price } from '#ports/models.ts'
 import { collection } from '#ports/storage.ts'
 import type { RunStart } from '#contracts/runs.ts'
 
+export type LongText = 'message' | 'answer'
 export type Phase = 'admitting' | 'placed' | 'closed'
 export type Status = 'running' | 'queued' | 'blocked' | 'waiting' | 'done' | 'failed' | 'cancelled'
 export type Terms = {
@@ -59,7 +60,10 @@ export type Run = {
   readonly trace?: string
   readonly createdAt: number
   readonly endedAt?: number
+  /** An excerpt where it is long. */
   readonly answer?: string
+  /** Texts of which this document holds an excerpt, and a stream of their own the whole. */
+  readonly long?: readonly LongText[]
   /** The conversation was cut back to the request: its answer is not part of it any more. */
   readonly answerCut?: boolean
   readonly credits?: number
@@ -118,3 +122,6 @@ export const SearchRemovals = collection<SearchRemoval>({ name: 'search_removals
 export const SearchProgresses = collection<SearchProgress>({ name: 'search_progress', scope: 'platform' })
 
 export const streamOf = (runId: string) => `run:${runId}`
+export const textStreamOf = (runId: string, which: LongText) => `text:${which}:${runId}`
+/** Everything that the event log holds of a run. */
+export const streamsOf = ({ id, long = [] }: Pick<Run, 'id' | 'long'>): string[] => [streamOf(id), ...long.map(which => textStreamOf(id, which))]

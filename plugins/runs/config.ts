@@ -7,7 +7,7 @@ export const RunsConfig = t.Object({
   active_per_org_max: setting(500, 1, 'Of these, runs of one organisation.'),
   waiting_max: setting(2000, 0, 'Runs that may wait for this process; beyond them a start is answered 429.'),
   waiting_per_org_max: setting(1000, 0, 'Of these, runs of one organisation.'),
-  message_bytes_max: setting(400_000, 1000, 'Bytes of a message, in UTF-8; it lies in the document of its run, which holds 1 MiB.'),
+  message_bytes_max: setting(4_000_000, 1000, 'Bytes of a message, in UTF-8; by default as many as a window of a million tokens holds.'),
   queue_max: setting(100, 1, 'Runs that may wait in one session.'),
   lease_ms: setting(15_000, 300, 'How long a silent driver keeps its run before another takes over, in milliseconds.'),
   sweep_ms: setting(2000, 50, 'How often runs that nobody drives are looked for, in milliseconds.'),
@@ -32,6 +32,7 @@ export const RunsConfig = t.Object({
   search_chars_max: setting(400_000, 1000, 'Characters of one message that the search finds words in.'),
   search_wait_ms: setting(200, 0, 'How long after the end of a run its messages wait to be written into the search index together with others, in milliseconds.'),
   sessions_max_per_org: setting(1_000_000, 1, 'Conversations of one organisation; beyond them none is begun.'),
+  excerpt_bytes_max: setting(65_536, 256, 'Bytes (as JSON) of a message or of an answer that the document of a run holds; of a longer one it holds so much, and the event log the whole.'),
   result_chars_max: setting(16_000, 1000, 'Characters of a tool result that the model reads; a longer one is kept whole as an artifact.'),
 })
 export type RunsConfig = Static<typeof RunsConfig>

@@ -4,7 +4,7 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, type Run } from './collections.ts'
 import type { SeenEnded } from './ended.ts'
 import { charsPerToken } from './price.ts'
-import type { ReadTexts } from './texts.ts'
+import type { ReadTexts } from './copies.ts'
 
 /** Past runs that a conversation reaches back to, and their characters. */
 const historyRunsMax = 50

@@ -18,17 +18,18 @@ import { took } from './records.ts'
 import { answeredIn, emptyState, type Asked } from './state.ts'
 import { settle } from './steps/settle.ts'
 import { createStopper, type Stopper, type StopReason } from './stopper.ts'
+import type { Texts } from './texts.ts'
 import type { createTraced, Traced } from './traced.ts'
 
 type Active = { readonly run: Run; readonly stopper: Stopper; readonly spans: Traced; readonly since: number; /** Its former driver died or hung. */ readonly died: boolean; /** The storage's epoch before the lease was taken. */ readonly before: number }
-export type DriverDeps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; lease: Lease; places: Places; traced: ReturnType<typeof createTraced>; figures: Figures; transcripts: Pick<Transcripts, 'note'> }
+export type DriverDeps = { store: ScopedStorage; eventlog: ScopedEventlog; billing: Ledger; clock: Clock; log: Log; owner: string; config: RunsConfig; loop: Loop; lease: Lease; places: Places; texts: Texts; traced: ReturnType<typeof createTraced>; figures: Figures; transcripts: Pick<Transcripts, 'note'> }
 
 /** How long a body that acts on the world may go on after the hand-over was asked for, in milliseconds. */
 const handoverMs = 3000
 /** A model that deliberates may be silent for so many times as long. */
 const reasoningPatience = 3
 
-export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, lease, places, traced, figures, transcripts }: DriverDeps) {
+export function createDriver({ store, eventlog, billing, clock, log, owner, config, loop, lease, places, texts, traced, figures, transcripts }: DriverDeps) {
   const active = new Map<string, Active>()
   let closing = false, idle: (() => void) | undefined
 
@@ -48,7 +49,7 @@ export function createDriver({ store, eventlog, billing, clock, log, owner, conf
     while (seen) {
       const ended = alreadyEnded(journal.state), left = ended ? { ending: ended } : await loop(seen, journal, stopper, spans)
       if (!left) return void (stopper.stopped() === 'handover' && (await release(run)))
-      if ('ending' in left) return settle({ own, billing, clock, journal, figures, note: transcripts.note, run: seen, wake: id => startNext(run, id), compactAfterMs: config.compact_after_ms }, left.ending)
+      if ('ending' in left) return settle({ own, billing, clock, journal, figures, texts, note: transcripts.note, run: seen, wake: id => startNext(run, id), compactAfterMs: config.compact_after_ms }, left.ending)
       await journal.settled()
       if (await park(run, left.waits, answeredIn(journal.state))) return
       seen = await own.get(Runs, run.id)

@@ -6,10 +6,8 @@ import { streamOf, type Run } from './collections.ts'
 import { readState } from './journal.ts'
 import { creditsFor } from './price.ts'
 import type { Ending, Terminal } from './records.ts'
+import type { Texts } from './texts.ts'
 import { answerOf, heldBeyond, type State } from './state.ts'
-
-/** The stored answer; what is longer is cut here and whole in the stream. A document has a limit of its own. */
-const answerCharsMax = 300_000
 
 export const isTerminal = ({ type, hidden }: LoggedEvent) => !hidden && (terminalTypes as readonly string[]).includes(type)
 /** What was decided, where its end stands in the stream. */
@@ -18,10 +16,12 @@ export const statusOf = (terminal: Terminal) => (terminal.type === 'error' ? 'fa
 /** What the run may be charged at its end. */
 export const creditsOf = (run: Run, state: State, { usage, charged }: Ending): number => (charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0)
 /** What its document says of it then. */
-export const outcomeOf = (state: State, { terminal }: Ending, credits: number, now: number) => ({ phase: 'closed', status: statusOf(terminal), endedAt: now, answer: answerOf(state).slice(0, answerCharsMax), credits } as const)
+export const outcomeOf = (state: State, { terminal }: Ending, credits: number, now: number) => ({ phase: 'closed', status: statusOf(terminal), endedAt: now, answer: answerOf(state), credits } as const)
 
-export type SeenEnded = (run: Run) => Promise<Run>
-export const createEnded = ({ eventlog, clock }: { eventlog: ScopedEventlog; clock: Clock }): SeenEnded => async run => {
+/** With its texts whole; `summary`: with what of them its document holds. */
+export type SeenEnded = (run: Run, detail?: unknown) => Promise<Run>
+export const createEnded = ({ eventlog, clock, texts }: { eventlog: ScopedEventlog; clock: Clock; texts: Texts }): SeenEnded => async (seen, detail) => {
+  const run = detail === 'summary' ? seen : await texts.whole(seen)
   if (run.phase !== 'placed' || run.status !== 'running') return run
   const log = eventlog.tenant(run), stream = streamOf(run.id), { last } = await log.bounds(stream)
   const [newest] = last === 0 ? [] : await log.read(stream, { after: last - 1, limit: 1 })

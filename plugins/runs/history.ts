@@ -5,13 +5,14 @@ import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
 import { Runs, Sessions, type Run, type Session } from './collections.ts'
 import type { SeenEnded } from './ended.ts'
+import { hasSources, removeRuns } from './copies.ts'
 import type { Quota } from './quota.ts'
 import type { SessionService } from './sessions.ts'
 import { unstick } from './steps/turns.ts'
-import { hasSources, removeRuns } from './texts.ts'
+import type { Texts } from './texts.ts'
 import { placeOf, type Transcripts } from './transcripts.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; sessions: SessionService; ended: SeenEnded; transcripts: Transcripts; quota: Quota }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; sessions: SessionService; ended: SeenEnded; transcripts: Transcripts; quota: Quota; texts: Texts }
 /** Exchanges that a fork takes along, the latest. */
 const copiedMax = 500
 
@@ -33,7 +34,7 @@ const copyOf = (run: Run, ids: Pick<Run, 'id' | 'messageId' | 'answerId' | 'sess
   }
 }
 
-export function createHistory({ store, eventlog, clock, sessions, ended, transcripts, quota }: Deps) {
+export function createHistory({ store, eventlog, clock, sessions, ended, transcripts, quota, texts }: Deps) {
   return {
     /** The fork appears when it is whole: the session is written last. A run under way stays where it is. */
     async branch(caller: Caller, sessionId: string, { message_id: messageId, title }: { message_id?: string; title?: string }) {
@@ -65,7 +66,7 @@ export function createHistory({ store, eventlog, clock, sessions, ended, transcr
         const { items } = await own.find(Runs, { where: { sessionId, phase: 'closed', id: { gt: run.id } }, orderBy: ['id', 'desc'], limit: 200 })
         if (items.length === 0) break
         const forget = await Promise.all(items.map(gone => transcripts.removing(caller, placeOf.run(gone))))
-        await removeRuns(own, eventlog.tenant(caller), items, clock.now())
+        await removeRuns(own, { log: eventlog.tenant(caller), texts, now: clock.now() }, items)
         for (const one of forget) one()
       }
       if (!isAnswer) {

@@ -19,6 +19,7 @@ import { estimateTokens, tokensOf } from './price.ts'
 import { repliesOf } from './replies.ts'
 import { event, type Ending, type Terminal } from './records.ts'
 import { callsUnderWay, currentStep, modelCallIn, usageOf, type Asked } from './state.ts'
+import type { Texts } from './texts.ts'
 import { callTools } from './steps/call.ts'
 import { reserve } from './steps/reserve.ts'
 import { think } from './steps/think.ts'
@@ -37,6 +38,7 @@ export type LoopDeps = {
   readonly toolbox: Toolbox
   readonly audit: Audit
   readonly readConversation: ReadConversation
+  readonly texts: Texts
   /** Keeps a long text of the run as an artifact. */
   readonly keepText: KeepText
   /** Everything applied so far, on storage and event log, is on disk. */
@@ -45,7 +47,7 @@ export type LoopDeps = {
 /** How a driver leaves a run: ended, waiting for its user, or with nothing to say because it must stop. */
 export type Left = { readonly ending: Ending } | { readonly waits: readonly Asked[] } | undefined
 
-export function createLoop({ store, eventlog, billing, models, clock, log, config, toolbox, audit, readConversation, keepText, durable }: LoopDeps) {
+export function createLoop({ store, eventlog, billing, models, clock, log, config, toolbox, audit, readConversation, keepText, texts, durable }: LoopDeps) {
   const bounds = { stepsMax: config.steps_max, roundsMax: config.rounds_max, planStepsMax: config.plan_steps_max, replansMax: config.replans_max }
 
   /** What was used up to here, accepted or not: what a run that ends early is charged for. */
@@ -77,9 +79,12 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
       stopper.rest()
     }
   }
-  const secure = (run: Run, journal: Journal, stopper: Stopper) => async (): Promise<void> => {
+  const written = (journal: Journal) => async (): Promise<void> => {
     await journal.settled()
     await durable()
+  }
+  const secure = (run: Run, journal: Journal, stopper: Stopper) => async (): Promise<void> => {
+    await written(journal)()
     if ((await store.tenant(run).get(Runs, run.id))?.epoch === run.epoch) return
     stopper.stop('lost')
     throw stopper.stopped()
@@ -106,14 +111,14 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
       switch (action.do) {
         case 'note': journal.write(...action.records); break
         case 'think':
-          conversation ??= await readConversation(run)
+          conversation ??= await readConversation(await texts.whole(run))
           await thinkNext(run, journal, stopper, spans, conversation, action)
           break
         case 'call': {
           const waits = await callTools(journal, action.step, {
             run, toolbox, allowed: allowedFor(run), clock, log, stopper, spans, audit, questionMs: config.question_ms, questionBytesMax: config.arguments_bytes_max,
             resultCharsMax: config.result_chars_max, resultBytesMax: eventlog.limits.appendBytesMax / 2,
-            secure: secure(run, journal, stopper), keep: (key, name, content) => keepText(run, key, name, content),
+            secure: secure(run, journal, stopper), written: written(journal), keep: (key, name, content) => keepText(run, key, name, content),
           })
           if (waits.length > 0) return { waits }
           break

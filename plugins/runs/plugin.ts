@@ -39,7 +39,8 @@ import { createSessions } from './sessions.ts'
 import { createAdmit } from './steps/admit.ts'
 import { createSearch } from './search.ts'
 import { createSweep, sweepReason } from './sweep.ts'
-import { createReadTexts } from './texts.ts'
+import { createReadTexts } from './copies.ts'
+import { createTexts } from './texts.ts'
 import { keepTime } from './time.ts'
 import { createToolbox } from './toolbox.ts'
 import { createTraced } from './traced.ts'
@@ -61,7 +62,7 @@ export default definePlugin({
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
     places: (deps: { config: RunsConfig; store: ScopedStorage; clock: Clock; log: Log; host: Introspection }) => (deps.host.role === 'api' ? createBacklog(deps) : createPlaces(deps.config)),
     durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
-    ended: createEnded, readUploads: createReadUploads, readConversation: createConversation, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, lease: createLease, figures: createFigures, replies: createReplies,
+    texts: createTexts, ended: createEnded, readUploads: createReadUploads, readConversation: createConversation, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, lease: createLease, figures: createFigures, replies: createReplies,
     admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, crowding: createCrowding, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
     readTexts: createReadTexts, quota: createQuota, transcripts: createTranscripts, find: createSearch,
   },

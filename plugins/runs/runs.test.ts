@@ -59,8 +59,13 @@ test('the same key answers the same run, by field or by header, and another body
   const first = await chat(who, { message: 'hello', idempotency_key: 'order-7' })
   await events(who, first.run.run_id)
   const again = await chat(who, { message: 'hello' }, { 'idempotency-key': 'order-7' })
-  assert.equal([again.run.run_id, again.run.session_id, again.run.resumed, again.run.status], [first.run.run_id, first.run.session_id, true, 'running'])
-  assert.is((await balanceOf(who)).balance, 9)
+  assert.equal([again.run.run_id, again.run.session_id, again.run.resumed, again.run.status], [first.run.run_id, first.run.session_id, true, 'done'], 'as it stands now')
+  const within = await chat(who, { message: 'hello', idempotency_key: 'order-7', session_id: first.run.session_id })
+  assert.equal([within.status, within.run.run_id], [200, first.run.run_id], 'also with the session that the first answer told')
+  const elsewhere = await chat(who, { message: 'hello' })
+  await events(who, elsewhere.run.run_id)
+  assert.is((await chat(who, { message: 'hello', idempotency_key: 'order-7', session_id: elsewhere.run.session_id })).status, 409)
+  assert.is((await balanceOf(who)).balance, 8)
   const other = await chat(who, { message: 'something else', idempotency_key: 'order-7' })
   assert.is(other.status, 409)
   const both = await chat(who, { message: 'hello', idempotency_key: 'a' }, { 'idempotency-key': 'b' })
@@ -149,6 +154,36 @@ test('a failing model ends the run with an error, charges nothing, and pauses th
   assert.is((await balanceOf(who)).balance, 98)
 })
 
+test('a start that is repeated is answered as its run stands now', async () => {
+  const who = await server.account(100)
+  const first = await chat(who, { message: '[[stall_after=1]]', idempotency_key: 'first' }), session_id = first.run.session_id
+  const waits = { message: 'wait', session_id, idempotency_key: 'third' }
+  const second = await chat(who, { message: 'go before', session_id })
+  assert.equal([(await chat(who, waits)).run.queue_seq, (await chat(who, waits)).run.queue_seq], [2, 2])
+  await server.call('POST', `/runs/${second.run.run_id}/cancel`, { token: who.token })
+  const again = (await chat(who, waits)).run
+  assert.equal([again.resumed, again.status, again.queue_seq], [true, 'queued', 1])
+  await server.call('POST', `/runs/${first.run.run_id}/cancel`, { token: who.token })
+  await events(who, first.run.run_id)
+  assert.equal([(await chat(who, { message: '[[stall_after=1]]', idempotency_key: 'first' })).run.status], ['cancelled'])
+})
+
+test('a conversation whose queue is paused is deleted with the runs that wait, and their credits come back', async () => {
+  const who = await server.account(100)
+  const first = await chat(who, { message: '[[fail_after=0]] [[interval_ms=30]]' }), session_id = first.run.session_id
+  const second = await chat(who, { message: 'behind', session_id })
+  await events(who, first.run.run_id)
+  const status = async () => ((await server.call('GET', `/sessions/${session_id}`, { token: who.token })).body as { status: string }).status
+  for (let tries = 0; (await status()) !== 'paused'; tries++) {
+    assert.ok(tries < 200, 'it is never paused')
+    await pause(10)
+  }
+  assert.ok((await balanceOf(who)).held > 0)
+  assert.is((await server.call('DELETE', `/sessions/${session_id}`, { token: who.token })).status, 204)
+  assert.is((await server.call('GET', `/runs/${second.run.run_id}/events`, { token: who.token })).status, 404)
+  assert.equal(await balanceOf(who), { balance: 100, held: 0, available: 100 })
+})
+
 test('a failure with nobody behind it pauses nothing', async () => {
   const who = await server.account(100)
   const first = await chat(who, { message: '[[fail_after=0]]' })
@@ -180,7 +215,7 @@ test('a model that stays silent is given up', async () => {
 test('what cannot be is refused before any work, naming the field', async () => {
   const who = await server.account(100)
   for (const [body, status, field] of [
-    [{ message: 'x', model: 'gpt-none' }, 400, /^model: /], [{ message: 'x', app_name: 'nobody' }, 400, /^app_name: /], [{ message: 'x', client_tz: 'Mars/Olympus' }, 400, /^client_tz: /],
+    [{ message: 'x', model: 'gpt-none' }, 400, /^model: /], [{ message: 'x', app_name: 'nobody' }, 404, /agent \(app_name\)/], [{ message: 'x', client_tz: 'Mars/Olympus' }, 400, /^client_tz: /],
     [{ message: '' }, 400, /^message: /], [{ message: 'x', surprise: 1 }, 400, /^surprise: /], [{ message: 'x', session_id: crypto.randomUUID() }, 404, /session/],
     [{ message: 'x', attachments: [crypto.randomUUID()] }, 404, /upload/], [{ message: 'x', kb_ids: [crypto.randomUUID()] }, 404, /knowledge base/],
   ] as const) {

@@ -4,18 +4,19 @@ import { fault, type Caller, type Json, type Peering, type WireEvent, type WireE
 import type { Clock } from '#ports/clock.ts'
 import type { Eventlog, LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
-import { Runs, streamOf, type Run, type Status } from './collections.ts'
+import { Runs, Sessions, streamOf, type Run, type Status } from './collections.ts'
 import type { Driver } from './drive.ts'
 import { shown } from './compact.ts'
-import { isTerminal } from './ended.ts'
+import { isTerminal, type SeenEnded } from './ended.ts'
 import type { Figures } from './figures.ts'
 import { cancelledTopic } from './remote.ts'
 import type { Replies } from './replies.ts'
 import type { Admit } from './steps/admit.ts'
+import { standing } from './steps/place.ts'
 import { rest, unpause, withdraw } from './steps/turns.ts'
-import type { ReadTexts } from './texts.ts'
+import type { ReadTexts } from './copies.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering; figures: Figures; replies: Replies; readTexts: ReadTexts }
+type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering; figures: Figures; replies: Replies; ended: SeenEnded; readTexts: ReadTexts }
 type Respond = { readonly question_id?: string | undefined; readonly answer: unknown }
 
 /** What clients may see, ending with the terminal event. `first` was shown already. */
@@ -54,7 +55,7 @@ async function missed(log: Eventlog, stream: string, after: number): Promise<num
   return after < first - 1 ? first : undefined
 }
 
-export function createRuns({ store, eventlog, clock, admission, driver, peers, figures, replies, readTexts }: Deps) {
+export function createRuns({ store, eventlog, clock, admission, driver, peers, figures, replies, ended, readTexts }: Deps) {
   const find = async (caller: Caller, runId: string): Promise<Run> => {
     const run = await store.tenant(caller).get(Runs, runId)
     if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
@@ -77,6 +78,13 @@ export function createRuns({ store, eventlog, clock, admission, driver, peers, f
     remember(run)
     return run.copied ? { page, copy: run } : { page }
   }
+  /** How the run stands now, and its place in the queue of its session. */
+  const present = async (seen: Run): Promise<{ readonly status: Status; readonly queueSeq: number }> => {
+    const run = await ended(seen, 'summary'), isWaiting = run.phase === 'placed' && (run.status === 'queued' || run.status === 'blocked')
+    const session = isWaiting ? await store.tenant(run).get(Sessions, run.sessionId) : undefined
+    const stands = session && standing(session, run.id)
+    return stands ?? { status: isWaiting ? 'running' : run.status, queueSeq: 0 }
+  }
   const wake = async (caller: Caller, runId: string | undefined) => {
     if (runId !== undefined) await driver.startNext(caller, runId)
   }
@@ -90,7 +98,8 @@ export function createRuns({ store, eventlog, clock, admission, driver, peers, f
       if (mine && placed.status === 'running') driver.begin(run)
       // The run ahead may have ended between the place in the queue and now.
       else if (mine) await wake(caller, await rest(store.tenant(caller), run, clock.now()))
-      return { run_id: run.id, session_id: run.sessionId, cursor: 0, resumed, status: placed.status, queue_seq: placed.queueSeq }
+      const { status, queueSeq } = resumed && !mine ? await present(run) : placed
+      return { run_id: run.id, session_id: run.sessionId, cursor: 0, resumed, status, queue_seq: queueSeq }
     },
 
     /** Everything after the cursor, then what comes, to the end of the run. CURSOR_INVALID beyond the log; `gone` first when retention has passed the cursor. */

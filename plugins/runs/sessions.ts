@@ -2,6 +2,7 @@
 import type { Static } from 'typebox'
 import type { Message, RunSummary, Session as SessionReply } from '#contracts/runs.ts'
 import { fault, type Caller } from '#kernel'
+import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Eventlog, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
@@ -9,13 +10,18 @@ import { shown } from './compact.ts'
 import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
 import type { ArtifactsApi, UploadsApi } from '../files/api.ts'
 import type { SeenEnded } from './ended.ts'
+import { removeRuns, type ReadTexts } from './copies.ts'
 import { copiedEvents, type RunService } from './runs.ts'
-import { removeRuns, type ReadTexts } from './texts.ts'
 import { placeOf, type Transcripts } from './transcripts.ts'
+import { giveBack } from './steps/reserve.ts'
 import { unstick } from './steps/turns.ts'
+import type { Texts } from './texts.ts'
 
 type Paging = { limit?: number; cursor?: string }
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; runs: RunService; ended: SeenEnded; uploads: UploadsApi; artifacts: ArtifactsApi; readTexts: ReadTexts; transcripts: Transcripts }
+type Deps = {
+  store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; billing: Ledger; runs: RunService; ended: SeenEnded; uploads: UploadsApi
+  artifacts: ArtifactsApi; readTexts: ReadTexts; texts: Texts; transcripts: Transcripts
+}
 /** In GET /sessions/{id}: the latest runs, and the last events of the newest. */
 const recentRuns = 20, recentEvents = 200
 
@@ -35,7 +41,7 @@ const messagesOf = (run: Run): Static<typeof Message>[] => [
 const paged = ({ limit = 50, cursor }: Paging) => ({ limit, ...(cursor === undefined ? {} : { after: cursor }) })
 const cursorOf = (next: string | undefined) => (next === undefined ? {} : { next_cursor: next })
 
-export function createSessions({ store, eventlog, clock, runs, ended, uploads, artifacts, readTexts, transcripts }: Deps) {
+export function createSessions({ store, eventlog, clock, billing, runs, ended, uploads, artifacts, readTexts, texts, transcripts }: Deps) {
   const find = async (caller: Caller, id: string): Promise<Session> => {
     const session = await store.tenant(caller).get(Sessions, id)
     if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
@@ -64,7 +70,7 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
       // What is going on now; runs that wait have no events yet.
       const active = items.find(run => run.id === session.active) ?? (session.active === undefined ? undefined : (await runsOf(caller, [session.active]))[0]), run = active ?? items[0]
       const events = (run ? await recentOf(log, run) : []).map(({ seq, type, data }) => ({ run_id: run!.id, seq, type, data }))
-      return { ...sessionReply(session), runs: (await Promise.all(items.map(ended))).map(runSummary), events }
+      return { ...sessionReply(session), runs: (await Promise.all(items.map(run => ended(run, 'summary')))).map(runSummary), events }
     },
     async rename(caller: Caller, id: string, title: string) {
       await find(caller, id)
@@ -77,7 +83,9 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
     async remove(caller: Caller, id: string): Promise<void> {
       const session = await store.tenant(caller).get(Sessions, id), own = store.tenant(caller)
       if (!session || session.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'session' })
-      const close = () => own.update(Sessions, id, { set: { deleting: true } }, { if: { active: { exists: false }, queued: 0 } })
+      const shut = { set: { deleting: true }, inc: { rev: 1 } }, idle = { active: { exists: false } }
+      // Behind a pause nobody drives, and nobody will: whoever would resume the queue finds that it has changed.
+      const close = async () => (await own.update(Sessions, id, shut, { if: { ...idle, queued: 0 } })) ?? own.update(Sessions, id, shut, { if: { ...idle, paused: true } })
       if (!(await close())) {
         await unstick(own, id, clock.now())
         if (!(await close())) throw fault('SESSION_BUSY')
@@ -86,7 +94,8 @@ export function createSessions({ store, eventlog, clock, runs, ended, uploads, a
       for (;;) {
         const { items } = await own.find(Runs, { where: { sessionId: id }, limit: 200 })
         if (items.length === 0) break
-        await removeRuns(own, eventlog.tenant(caller), items, clock.now())
+        for (const run of items) if (run.phase !== 'closed') await giveBack(billing, run)
+        await removeRuns(own, { log: eventlog.tenant(caller), texts, now: clock.now() }, items)
       }
       await uploads.removeOfSession({ orgId: caller.orgId, userId: caller.userId }, id)
       await own.remove(Sessions, id)

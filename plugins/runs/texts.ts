@@ -1,60 +1,71 @@
-// What was said in runs. A copy in a forked conversation has no texts of its own: it names the run that has them, and inherits them when that one goes.
-import type { Eventlog } from '#ports/eventlog.ts'
-import type { ScopedStorage, Store } from '#ports/storage.ts'
-import { Runs, streamOf, type Run } from './collections.ts'
-import type { SeenEnded } from './ended.ts'
+// A run's message and its answer, where they are too long for its document: that holds an excerpt, and a stream of their own holds them whole for as long as there is the run.
+import { hasCode } from '#kernel'
+import type { Eventlog, ScopedEventlog } from '#ports/eventlog.ts'
+import { clip, jsonBytes, piecesOf } from './bytes.ts'
+import { textStreamOf, type LongText, type Run } from './collections.ts'
+import type { RunsConfig } from './config.ts'
 
-const togetherMax = 200
+/** Of one record of such a stream, as JSON; and how many are read at a time. */
+const pieceBytesMax = 262_144, pageRecords = 16
 
-/** Those of these ids that are there. */
-async function byIds(own: Store, ids: readonly string[]): Promise<Map<string, Run>> {
-  const found = new Map<string, Run>()
-  for (let at = 0; at < ids.length; at += togetherMax) {
-    const { items } = await own.find(Runs, { where: { id: { in: ids.slice(at, at + togetherMax) } }, limit: togetherMax })
-    for (const run of items) found.set(run.id, run)
-  }
-  return found
-}
+export type Texts = ReturnType<typeof createTexts>
 
-export type ReadTexts = (scope: { readonly orgId: string }, runs: readonly Run[]) => Promise<Run[]>
-/** The runs as they are, copies with the texts of their sources; the end of a source may stand in its log alone. */
-export const createReadTexts = ({ store, ended }: { store: ScopedStorage; ended: SeenEnded }): ReadTexts => async (scope, runs) => {
-  const wanted = [...new Set(runs.flatMap(({ source }) => source ?? []))]
-  if (wanted.length === 0) return [...runs]
-  const found = await Promise.all((await byIds(store.tenant(scope), wanted)).values().map(ended)), sources = new Map(found.map(run => [run.id, run]))
-  return runs.map(run => {
-    const source = run.source === undefined ? undefined : sources.get(run.source)
-    return source ? { ...run, request: { ...run.request, message: source.request.message }, answer: source.answer ?? '' } : run
-  })
-}
-
-/** Copies of these runs get their texts: the first of each has them from now on, the others name it. */
-async function bequeath(own: Store, runs: readonly Run[], now: number): Promise<void> {
-  const gone = new Map(runs.map(run => [run.id, run]))
+/** Writes what of the text is not there yet: it is cut in the same places by whoever writes it. */
+async function keep(log: Eventlog, stream: string, text: string, bytesMax: number): Promise<void> {
+  const pieces = piecesOf(text, bytesMax)
   for (;;) {
-    const { items } = await own.find(Runs, { where: { source: { in: [...gone.keys()] } }, limit: togetherMax })
-    if (items.length === 0) return
-    for (const [source, [heir, ...others]] of Map.groupBy(items, run => run.source!)) {
-      const { request: { message }, answer = '' } = gone.get(source)!
-      await own.update(Runs, heir!.id, { set: { request: { ...heir!.request, message }, answer, unindexed: now }, unset: ['source'] }, { if: { source } })
-      for (const { id } of others) await own.update(Runs, id, { set: { source: heir!.id } }, { if: { source } })
+    const { last } = await log.bounds(stream)
+    if (last >= pieces.length) return
+    try {
+      await log.append(stream, [{ type: 'text@1', hidden: true, data: { text: pieces[last]! } }], { expect: last })
+    } catch (error) {
+      // Another process writes the same.
+      if (!hasCode(error, 'STREAM_MOVED')) throw error
     }
   }
 }
-
-/** Removes runs with their logs, and nothing that copies of them need. A copy that is being made meanwhile either inherits, or its maker finds the source gone. */
-export async function removeRuns(own: Store, log: Eventlog, runs: readonly Run[], now: number): Promise<void> {
-  const withTexts = runs.filter(({ source }) => source === undefined)
-  await bequeath(own, withTexts, now)
-  for (const { id } of runs) {
-    await log.remove(streamOf(id))
-    await own.remove(Runs, id)
+async function read(log: Eventlog, stream: string): Promise<string> {
+  const pieces: string[] = []
+  for (let after = 0; ;) {
+    const page = await log.read(stream, { after, limit: pageRecords })
+    if (page.length === 0) return pieces.join('')
+    pieces.push(...page.map(({ data }) => (data as { text: string }).text))
+    after = page.at(-1)!.seq
   }
-  await bequeath(own, withTexts, now)
 }
 
-/** Are the sources of these copies all there? */
-export async function hasSources(own: Store, copies: readonly Run[]): Promise<boolean> {
-  const ids = [...new Set(copies.flatMap(({ source }) => source ?? []))]
-  return (await byIds(own, ids)).size === ids.length
+export function createTexts({ eventlog, config }: { eventlog: ScopedEventlog; config: RunsConfig }) {
+  const excerptBytesMax = config.excerpt_bytes_max, bytesMax = Math.min(pieceBytesMax, Math.floor(eventlog.limits.appendBytesMax / 2))
+  /** What the document is to hold of it. */
+  const shorten = async ({ orgId, id }: Pick<Run, 'orgId' | 'id'>, which: LongText, text: string): Promise<string> => {
+    if (jsonBytes(text) <= excerptBytesMax) return text
+    await keep(eventlog.tenant({ orgId }), textStreamOf(id, which), text, bytesMax)
+    return clip(text, excerptBytesMax)
+  }
+  const longWith = ({ long = [] }: Pick<Run, 'long'>, which: LongText) => ({ long: [...new Set([...long, which])] })
+  return {
+    /** The run as its document holds it. Before the document is written: whoever finds one finds its texts. */
+    async stored(run: Run): Promise<Run> {
+      const message = await shorten(run, 'message', run.request.message)
+      const asked: Run = message === run.request.message ? run : { ...run, request: { ...run.request, message }, ...longWith(run, 'message') }
+      return run.answer === undefined ? asked : { ...asked, ...(await this.answered(asked, run.answer)) }
+    },
+    /** What the document is to hold of the answer. */
+    async answered(run: Pick<Run, 'orgId' | 'id' | 'long'>, whole: string): Promise<Pick<Run, 'answer' | 'long'>> {
+      const answer = await shorten(run, 'answer', whole)
+      return { answer, ...(answer === whole ? {} : longWith(run, 'answer')) }
+    },
+    /** The run with its message and its answer whole. */
+    async whole<R extends Pick<Run, 'orgId' | 'id' | 'long' | 'request' | 'answer'>>(run: R): Promise<R> {
+      const { long = [] } = run, log = eventlog.tenant(run)
+      if (long.length === 0) return run
+      const message = long.includes('message') ? await read(log, textStreamOf(run.id, 'message')) : run.request.message
+      const answer = long.includes('answer') ? await read(log, textStreamOf(run.id, 'answer')) : run.answer
+      return { ...run, request: { ...run.request, message }, ...(answer === undefined ? {} : { answer }) }
+    },
+    /** Of a run that is not there, or goes. */
+    async remove({ orgId, id, long = [] }: Pick<Run, 'orgId' | 'id' | 'long'>): Promise<void> {
+      for (const which of long) await eventlog.tenant({ orgId }).remove(textStreamOf(id, which))
+    },
+  }
 }

@@ -6,6 +6,7 @@ import type { Passage, ScopedSearch, SharedPassages } from '#ports/search.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, SearchProgresses, SearchRemovals, Sessions, type Run, type Session } from './collections.ts'
 import type { RunsConfig } from './config.ts'
+import type { Texts } from './texts.ts'
 
 export const transcriptsReason = 'search: conversations that the index does not hold yet, or still holds, of every organisation'
 /** The collection in the index. Words as they stand: a message does not say its language, and names have no stem. */
@@ -62,10 +63,10 @@ const batches = function* (passages: readonly Passage[]): Generator<Passage[]> {
 }
 
 type Org = { readonly orgId: string }
-type Deps = { readonly store: ScopedStorage; readonly search: ScopedSearch; readonly clock: Clock; readonly log: Log; readonly config: RunsConfig; readonly signal: AbortSignal }
+type Deps = { readonly store: ScopedStorage; readonly search: ScopedSearch; readonly texts: Texts; readonly clock: Clock; readonly log: Log; readonly config: RunsConfig; readonly signal: AbortSignal }
 export type Transcripts = ReturnType<typeof createTranscripts>
 
-export function createTranscripts({ store, search, clock, log, config, signal }: Deps) {
+export function createTranscripts({ store, search, texts, clock, log, config, signal }: Deps) {
   const waiting = new Map<string, Org>()
   let defined: Promise<void> | undefined, working: Promise<void> | undefined
 
@@ -94,7 +95,9 @@ export function createTranscripts({ store, search, clock, log, config, signal }:
     if (ids.length === 0) return
     const index = await indexOf(scope), own = store.tenant(scope), removeUnder = (prefix: string) => index.remove(transcripts, { where: { id: { prefix } } })
     for (const run of closed) if (run.answerCut) await removeUnder(`${placeOf.run(run)}r`)
-    await put(index, closed.flatMap(run => (run.source === undefined ? passagesOf(run, config.search_chars_max) : [])))
+    const passages = (run: Run) => passagesOf(run, config.search_chars_max), withTexts = closed.filter(({ source }) => source === undefined)
+    await put(index, withTexts.filter(({ long }) => long === undefined).flatMap(passages))
+    for (const run of withTexts) if (run.long !== undefined) await put(index, passages(await texts.whole(run)))
     if (opening.length > 0) await writeTitles(scope, (await own.find(Sessions, { where: { id: { in: opening } }, limit: runsTogether })).items)
     await own.updateMany(Runs, { id: { in: ids }, unindexed: { exists: true } }, { unset: ['unindexed'] })
     if ((await own.count(Runs, { id: { in: ids } })) === ids.length) return

@@ -100,6 +100,23 @@ function verifySteps(log: readonly LoggedEvent[], bad: Violations): void {
   }
 }
 
+/** Characters of an answer that earlier versions kept. */
+const earlierAnswerChars = 300_000
+/** What is kept of the answer is what readers were shown. */
+export function verifyAnswer(log: readonly LoggedEvent[], answer: string): Violations {
+  const [first] = log
+  if (!first || first.seq !== spanOf(first) || first.type === 'copied@1') return []
+  // Earlier versions took back what they had shown, and said so.
+  const texts = new Map<number, string>()
+  for (const { type, data } of log) {
+    const { step, text = '', keep } = data as { step: number; text?: string; keep?: number }, shown = texts.get(step) ?? ''
+    if (type === 'token') texts.set(step, shown + text)
+    if (type === 'superseded') texts.set(step, shown.slice(0, keep))
+  }
+  const told = [...texts.values()].join('')
+  return told === answer || (answer.length === earlierAnswerChars && told.startsWith(answer)) ? [] : ['its answer is not what its readers were shown']
+}
+
 /** One hold, one resolution, and what was told is what was taken. */
 function verifyMoney(runId: string, log: readonly LoggedEvent[], entries: readonly Entry[], bad: Violations): void {
   const ended = terminalTypes.has(log.at(-1)?.type ?? ''), byKey = new Map(entries.map(entry => [entry.key, entry]))

@@ -14,12 +14,14 @@ const byId: IndexSpec = { name: '_id_', key: { _id: 1 } }
 
 /** A storage that writes down what it is asked for. */
 function recording(engine: StorageEngine, shapes: Map<string, Shape>): StorageEngine {
-  const note = (collection: Collection, where: Where = {}, orderBy?: Shape['orderBy']) => {
+  const defined = new Map<string, Collection>()
+  const note = ({ name }: Collection, where: Where = {}, orderBy?: Shape['orderBy']) => {
     const kinds = Object.entries(where).map(([field, value]) => `${field}:${typeof value === 'object' ? Object.keys(value).join('+') : 'is'}`)
-    shapes.set(`${collection.name} where ${kinds.sort().join(' ') || 'all'}${orderBy ? ` by ${orderBy.join(' ')}` : ''}`, { collection, where, orderBy })
+    shapes.set(`${name} where ${kinds.sort().join(' ') || 'all'}${orderBy ? ` by ${orderBy.join(' ')}` : ''}`, { collection: defined.get(name)!, where, orderBy })
   }
   return {
     ...engine,
+    define: c => (defined.set(c.name, c), engine.define(c)),
     find: (c, query: Query = {}) => (note(c, query.where, query.orderBy ?? ['id', 'asc']), engine.find(c, query)),
     count: (c, where) => (note(c, where), engine.count(c, where)),
     updateMany: (c, where, change) => (note(c, where, ['id', 'asc']), engine.updateMany(c, where, change)),

@@ -4,17 +4,18 @@ export type Planted = { readonly name: string; readonly file: string; readonly f
 const planted = (name: string, file: string, find: string, replace: string, ...scripts: string[]): Planted => ({ name, file: `plugins/runs/${file}`, find, replace, scripts })
 
 export const faults: readonly Planted[] = [
-  planted('a driver does not announce itself', 'drive.ts', 'if (!state.terminal) journal.write(took(run.epoch, owner))', '', 'tools', 'plain answer'),
+  planted('a driver does not announce itself', 'drive.ts', 'if (!state.terminal) journal.write(took(run.epoch, owner, died))', '', 'tools', 'plain answer'),
   planted('a driver of an older epoch goes on', 'drive.ts', 'if (state.epoch > run.epoch) return', '', 'queue of two slow answers'),
   planted('an append expects nothing', 'journal.ts', '{ expect: applied }', '{}', 'plain answer'),
   planted('a tool that may act once is repeated', 'steps/call.ts', "if (effectOf(tool) !== 'once') return once(", 'if (tool) return once(', 'tools'),
-  planted('a tool acts before its intent is on disk', 'steps/call.ts', "if (effectOf(tool) !== 'none') await calling.secure()", '', 'tools'),
+  planted('a tool acts before its intent is on disk', 'steps/call.ts', "if (effectOf(tool) !== 'none') await calling.secure()", "if (effectOf(tool) !== 'none') await Promise.resolve()", 'tools'),
   planted('an answer that broke off begins again', 'recover.ts', "return { plan: ways.find(way => !without.has(way)) ?? 'end', keep: all }", 'return restart', 'plain answer', 'long answer without prefill'),
   planted('what begins again is shown again', 'recover.ts', "if (kept !== '' && begun.startsWith(kept)) return begun.slice(kept.length)", '', 'an answer that is told to go on begins again'),
   planted('a mark is journalled past what is held back', 'steps/think.ts', 'teller.isBehind() ? undefined : journal.write(', 'journal.write(', 'resumed behind a seam'),
   planted('what the provider says again is shown again', 'steps/think.ts', 'return createRepeat(step.text.slice(from), { fromStart: from === step.lead })', 'return undefined', 'resumed behind a seam'),
   planted('records go out together however large they are', 'journal.ts', 'bytes + groups[count]!.bytes <= bytesMax', 'groups[count]!.bytes <= bytesMax', 'many results at once'),
   planted('an answer takes the run from its driver', 'lease.ts', '=>\n      run.owner === undefined', '=>\n      true || run.owner === undefined', 'answer while a tool is at work'),
+  planted('an answer is kept whole in its document', 'steps/settle.ts', '...(await texts.answered(run, outcome.answer)), ', '', 'a long answer'),
   planted('deaths in a call are not counted', 'drive.ts', 'const died = seen.owner !== undefined && seen.owner !== owner', 'const died = Boolean(seen) && false', 'a tool that kills its process', 'a model that kills its process'),
   planted('readers are told that less stays than does', 'steps/think.ts', 'keep: recovery.keep, reason', 'keep: 0, reason', 'plain answer'),
   planted('a continuation repeats the last words', 'recover.ts', 'if (kept.endsWith(begun.slice(0, size))) return begun.slice(size)', '', 'long answer without prefill'),

@@ -55,7 +55,8 @@ async function judge(stage: Stage, script: Script, actor: ReturnType<typeof acto
     if (expected.text !== undefined && textOf(log) !== expected.text) bad.push(`run ${i} says ${JSON.stringify(textOf(log))}`)
     if (foldedOf(log) !== textOf(log)) bad.push(`run ${i} is ${JSON.stringify(foldedOf(log))} to who folds, ${JSON.stringify(textOf(log))} to who does not`)
     const { terminal, steps } = log.reduce(foldOne, emptyState()), run = runs.find(one => one.id === id)
-    if (run && run.answer !== textOf(log)) bad.push(`run ${i} is kept with the answer ${JSON.stringify(run.answer)}, its readers saw ${JSON.stringify(textOf(log))}`)
+    const kept = run && (await stage.answer(run))
+    if (run && kept !== textOf(log)) bad.push(`run ${i} is kept with the answer ${JSON.stringify(kept)}, its readers saw ${JSON.stringify(textOf(log))}`)
     if (run && terminal && run.status !== (terminal.type === 'error' ? 'failed' : terminal.status)) bad.push(`run ${i} stands as ${run.status}, its log ends with ${terminal.type}`)
     for (const { call, outcome, begun } of steps.flatMap(step => step.calls)) {
       if ((call.name === 'send' || call.name === 'post') && begun) sends++

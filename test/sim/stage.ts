@@ -15,7 +15,7 @@ import { readConfig } from '../../kernel/settings.ts'
 import { faceOf } from '../../kernel/scoped-ports/face.ts'
 import { builtIn } from '../../plugins/runs/agents.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
-import { EventBytes, Runs, SearchProgresses, SearchRemovals, Sessions, type Run } from '../../plugins/runs/collections.ts'
+import { EventBytes, Runs, SearchProgresses, SearchRemovals, Sessions, textStreamOf, type Run } from '../../plugins/runs/collections.ts'
 import { ToolInvocations } from '../../plugins/runs/audit.ts'
 import type { Steps } from '../../kernel/loading/steps.ts'
 import runsPlugin from '../../plugins/runs/plugin.ts'
@@ -26,9 +26,11 @@ import { simModel, type Behaviour, type Heard } from './model.ts'
 import { simTools, type Effects } from './tools.ts'
 
 export const leaseMs = 600, sweepMs = 100
-const usual = { RUNS_LEASE_MS: String(leaseMs), RUNS_SWEEP_MS: String(sweepMs), RUNS_QUESTION_MS: '36000000', RUNS_STALL_MS: '100000', RUNS_TRIES_MAX: '3', RUNS_TAKES_MAX: '40', RUNS_DEATHS_MAX: '40' }
+const usual = { RUNS_LEASE_MS: String(leaseMs), RUNS_SWEEP_MS: String(sweepMs), RUNS_QUESTION_MS: '36000000', RUNS_STALL_MS: '100000', RUNS_TRIES_MAX: '3', RUNS_TAKES_MAX: '40', RUNS_DEATHS_MAX: '40', RUNS_EXCERPT_BYTES_MAX: '256' }
 /** Bytes that one append takes: small, so that what is large is seen in small worlds. */
 const appendBytesMax = 2500
+/** Bytes of what is written to a document at a time. */
+const changeBytesMax = 2000
 /** Every process registers its own, and nobody reads them. */
 const metrics = { registerMetric() {} }
 
@@ -51,6 +53,23 @@ const bounded = (log: EventlogEngine): Partial<EventlogEngine> => ({
     return log.append(stream, events, options)
   },
 })
+
+/** The storage with small documents. */
+const smallDocuments = (storage: StorageEngine): Partial<StorageEngine> => {
+  const check = (collection: string, written: unknown) => {
+    if (JSON.stringify(written).length > changeBytesMax) throw fault('DOCUMENT_TOO_LARGE', { collection, max: changeBytesMax })
+  }
+  return {
+    async insert(collection, doc) {
+      check(collection.name, doc)
+      return storage.insert(collection, doc)
+    },
+    async update(collection, id, change, options) {
+      check(collection.name, change)
+      return storage.update(collection, id, change, options)
+    },
+  }
+}
 
 const writes = { storage: ['insert', 'insertMany', 'update', 'updateMany', 'remove', 'removeMany'], eventlog: ['append', 'trim', 'remove'] } as const
 const reads = { storage: ['get', 'find', 'count'], eventlog: ['read', 'bounds'] } as const
@@ -104,7 +123,8 @@ export async function createStage({ choose, behave, seed = 1, kind = 'drivers', 
     const live = new Proxy({}, { get: (_, name) => (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], ownKeys: () => Reflect.ownKeys(disk.engines()[port]), getOwnPropertyDescriptor: (_, name) => ({ value: (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name], configurable: true, enumerable: true }) })
     const all = [...writes[port], ...reads[port]] as never[]
     const seen = seenBy(world, process, port, live as never, all, (method, args, act) => ((writes[port] as readonly string[]).includes(method) ? disk.write({ port, method, args }) : act()))
-    return { ...(seen as object), ...(port === 'eventlog' ? bounded(seen as EventlogEngine) : {}), exclusive: loses, ping: async () => {}, close: async () => {}, epoch: () => 0, durable: () => world.call(process, `${port}.durable`, () => disk.sync()) } as T
+    const small = port === 'eventlog' ? bounded(seen as EventlogEngine) : smallDocuments(seen as StorageEngine)
+    return { ...(seen as object), ...small, exclusive: loses, ping: async () => {}, close: async () => {}, epoch: () => 0, durable: () => world.call(process, `${port}.durable`, () => disk.sync()) } as T
   }
 
   const main = (role: Role) => async (process: Process): Promise<void> => {
@@ -215,6 +235,12 @@ export async function createStage({ choose, behave, seed = 1, kind = 'drivers', 
       }
     },
     deaths: () => deaths,
+    /** As it is kept, whole. */
+    answer: async ({ id, answer, long = [] }: Run): Promise<string | undefined> => {
+      if (!long.includes('answer')) return answer
+      const kept = await disk.engines().eventlog.read(`${caller.orgId}/${textStreamOf(id, 'answer')}`, { limit: 5000 })
+      return kept.map(({ data }) => (data as { text: string }).text).join('')
+    },
     runs: async () => (await disk.engines().storage.find(Runs, { limit: 1000 })).items,
     sessions: async () => (await disk.engines().storage.find(Sessions, { limit: 1000 })).items,
     log: (runId: string) => disk.engines().eventlog.read(`${caller.orgId}/run:${runId}`, { limit: 5000 }),

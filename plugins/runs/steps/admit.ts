@@ -15,6 +15,7 @@ import type { Places } from '../places.ts'
 import { estimateTokens, holdFor } from '../price.ts'
 import type { Quota } from '../quota.ts'
 import { emptyState } from '../state.ts'
+import type { Texts } from '../texts.ts'
 import { place, type Placed } from './place.ts'
 import { unstick, withdraw } from './turns.ts'
 
@@ -32,9 +33,17 @@ type Deps = {
   readConversation: ReadConversation
   places: Places
   quota: Quota
+  texts: Texts
 }
 
 const fingerprintOf = (request: RunStart) => createHash('sha256').update(JSON.stringify(request, Object.keys(request).sort())).digest('base64url')
+
+/** Is it the request that the run began with? Also where it names the session that this run opened, and that its first answer told. */
+function isSame({ fingerprint, opensSession, sessionId }: Run, request: RunStart): boolean {
+  if (fingerprintOf(request) === fingerprint) return true
+  const { session_id: named, ...rest } = request
+  return opensSession && named?.toLowerCase() === sessionId && fingerprintOf(rest) === fingerprint
+}
 
 /** Refuses ids of things that are not there. */
 function requireKnown(request: RunStart): void {
@@ -51,7 +60,7 @@ const isTimeZone = (name: string) => {
   }
 }
 
-export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readConversation, places, quota }: Deps) {
+export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readConversation, places, quota, texts }: Deps) {
   /** Everything that can be refused without writing. */
   const prepare = async (caller: Caller, request: RunStart, own: Store, trace: string | undefined): Promise<Run> => {
     requireKnown(request)
@@ -60,7 +69,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     const model = (await models.catalogue()).find(({ key, isDefault }) => (request.model === undefined ? isDefault : key === request.model))
     if (!model) throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
     const agent = agents(caller).find(({ key }) => key === request.app_name)
-    if (!agent) throw fault('INVALID_FIELD', { field: 'app_name', why: 'there is no such agent' })
+    if (!agent) throw fault('NOT_FOUND', { what: 'agent (app_name)' })
     let latest: string | undefined
     if (request.session_id) {
       const session = await own.get(Sessions, request.session_id)
@@ -82,10 +91,15 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
   }
 
   /** The earlier run under this key, if its request was the same. */
-  const earlier = async (caller: Caller, run: Run, own: Store): Promise<Run | undefined> => {
-    const { items: [found] } = await own.find(Runs, { where: { userId: caller.userId, idempotencyKey: run.idempotencyKey! }, limit: 1 })
-    if (found && found.fingerprint !== run.fingerprint) throw fault('IDEMPOTENCY_MISMATCH')
+  const earlier = async (caller: Caller, request: RunStart, own: Store): Promise<Run | undefined> => {
+    const { items: [found] } = await own.find(Runs, { where: { userId: caller.userId, idempotencyKey: request.idempotency_key! }, limit: 1 })
+    if (found && !isSame(found, request)) throw fault('IDEMPOTENCY_MISMATCH')
     return found
+  }
+
+  /** Nothing started. */
+  const drop = async (run: Run, own: Store): Promise<void> => {
+    if (await own.remove(Runs, run.id, { if: { phase: 'admitting' } })) await texts.remove(run)
   }
 
   /** Continues an admission from wherever it stands; every step may be repeated. */
@@ -98,7 +112,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     if (run.phase !== 'admitting') return { run, resumed, mine: false, placed: { status: run.placedAs ?? 'running', queueSeq: run.queueSeq ?? 0 } }
     // A refusal that a crash cut short has given the credits back already: it is finished, not undone.
     if (!fresh && (await billing.entry(run.orgId, `end:${run.id}`))) {
-      await own.remove(Runs, run.id, { if: { phase: 'admitting' } })
+      await drop(run, own)
       throw fault('CONFLICT', { why: 'this request was refused; send it again' })
     }
     try {
@@ -106,7 +120,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       await billing.hold(run.orgId, { of: run.id, amount: run.hold })
     } catch (error) {
       // The key is freed: nothing started, and the same request may come again when there are credits.
-      if (hasCode(error, 'INSUFFICIENT_CREDITS')) await own.remove(Runs, run.id, { if: { phase: 'admitting' } })
+      if (hasCode(error, 'INSUFFICIENT_CREDITS')) await drop(run, own)
       throw error
     }
     let placed: Placed
@@ -117,7 +131,7 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       // A storage that fails decides nothing: the sweep, or the same request again, goes on from here.
       if (isFault(error) && error.status < 500) {
         await billing.release(run.orgId, { of: run.id, reason: 'not placed' })
-        await own.remove(Runs, run.id, { if: { phase: 'admitting' } })
+        await drop(run, own)
       }
       throw error
     }
@@ -140,16 +154,18 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     async admit(caller: Caller, request: RunStart, trace?: string): Promise<Admission> {
       const own = store.tenant(caller)
       if (request.idempotency_key !== undefined) {
-        const known = await earlier(caller, { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) } as Run, own)
+        const known = await earlier(caller, request, own)
         if (known) return proceed(known, own, true, false)
       }
       const arrive = places.admit(caller.orgId)
       try {
-        const run = await prepare(caller, request, own, trace), epoch = store.epoch()
+        const asked = await prepare(caller, request, own, trace), epoch = store.epoch(), run = await texts.stored(asked)
         try {
           await own.insert(Runs, run)
         } catch (error) {
-          const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, run, own) : undefined
+          // Only where it surely is not there: what failed otherwise may have been written all the same.
+          if (hasCode(error, 'DUPLICATE')) await texts.remove(run)
+          const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, request, own) : undefined
           if (known) return await proceed(known, own, true, false)
           throw error
         }

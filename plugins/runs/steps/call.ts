@@ -27,6 +27,8 @@ export type Calling = {
   readonly audit: Audit
   /** Resolves when everything journalled so far is on disk and the lease is still ours, by the storage's word; rejects when it is not. */
   readonly secure: () => Promise<void>
+  /** Resolves when everything journalled so far is on disk. */
+  readonly written: () => Promise<void>
   /** Keeps a long result whole; its id. */
   readonly keep: (key: string, name: string, content: string) => Promise<{ id: string; filename: string }>
   readonly questionMs: number
@@ -176,8 +178,9 @@ export async function callTools(journal: Journal, step: Step, calling: Calling):
     if (one.begun) return settle(one, await persist(tool, args, info(one), one.call.id, calling, again))
     journal.write(begins(one, args))
     await audit.began(run, { ...info(one), tool: tool.name, effect: effectOf(tool), step: step.index })
-    // What acts on the world waits for its intent to be on disk, and asks once more whether it may.
+    // A body may be the end of its process: which one it was stands on disk before. What acts on the world asks once more whether it may, too.
     if (effectOf(tool) !== 'none') await calling.secure()
+    else await calling.written()
     return calling.stopper.whileActing(async () => settle(one, await persist(tool, args, info(one), one.call.id, calling, once)))
   }
 

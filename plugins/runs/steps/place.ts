@@ -13,8 +13,8 @@ const titleOf = (message: string) => {
   return line.length > titleCharsMax ? `${line.slice(0, titleCharsMax - 1)}…` : line || 'Untitled'
 }
 
-/** Where the run already stands, from an earlier try. */
-function standing(session: Session, runId: string): Placed | undefined {
+/** Where the run stands; undefined where it is neither in progress nor in the queue. */
+export function standing(session: Session, runId: string): Placed | undefined {
   if (session.active === runId) return { status: 'running', queueSeq: 0 }
   const at = session.queue.indexOf(runId)
   return at < 0 ? undefined : { status: session.paused ? 'blocked' : 'queued', queueSeq: at + 1 }

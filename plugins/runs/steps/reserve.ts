@@ -27,6 +27,14 @@ export async function reserve(billing: Ledger, run: Run, journal: Journal, step:
   await confirm(billing, run, journal, state.parts.at(-1)!)
 }
 
+/** Of a run that was never driven and never will be: what was set aside for it is free again. May be repeated, and may come after its end. */
+export async function giveBack(billing: Ledger, { orgId, id: of }: Pick<Run, 'orgId' | 'id'>): Promise<void> {
+  if (!(await billing.entry(orgId, `hold:${of}`)) || (await billing.entry(orgId, `end:${of}`))) return
+  await billing.release(orgId, { of, reason: 'removed with its conversation' }).catch((error: unknown) => {
+    if (!hasCode(error, 'LEDGER_MISMATCH')) throw error
+  })
+}
+
 /** Ends every part of the hold: takes what of `credits` the first hold did not cover, frees the rest. May be repeated from any point. */
 export async function endParts(billing: Ledger, run: Run, parts: readonly Part[], credits: number): Promise<number> {
   let left = credits, taken = 0

@@ -9,6 +9,7 @@ import type { Figures } from '../figures.ts'
 import type { Journal } from '../journal.ts'
 import { ending, event, type Ending } from '../records.ts'
 import type { Step } from '../state.ts'
+import type { Texts } from '../texts.ts'
 import { endParts } from './reserve.ts'
 import { leave } from './turns.ts'
 
@@ -27,10 +28,10 @@ async function charge(billing: Ledger, run: Run, credits: number): Promise<numbe
 /** A step may have been begun and its model never asked: the credits ran out, or the run was stopped. */
 const wasMade = ({ accepted, asked, shown, attempt, calls, open }: Step): boolean => accepted !== undefined || asked !== undefined || shown || attempt > 1 || calls.length > 0 || open !== undefined
 
-export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; readonly figures: Pick<Figures, 'ended'>; /** Writes what was said into the search index. */ readonly note: (run: Run) => void; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void>; /** When its log may be made small. */ readonly compactAfterMs: number }
+export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; readonly texts: Texts; readonly figures: Pick<Figures, 'ended'>; /** Writes what was said into the search index. */ readonly note: (run: Run) => void; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void>; /** When its log may be made small. */ readonly compactAfterMs: number }
 
 /** May be repeated from any point. The run is closed last: until then the sweep comes back to it, so that its session's next is not forgotten. */
-export async function settle({ own, billing, clock, journal, run, wake, compactAfterMs, figures, note }: Settling, proposed: Ending): Promise<void> {
+export async function settle({ own, billing, clock, journal, run, wake, compactAfterMs, figures, texts, note }: Settling, proposed: Ending): Promise<void> {
   const { state } = journal
   const decided = state.ending ?? proposed, { terminal, usage } = decided, credits = creditsOf(run, state, decided)
   if (!state.ending) {
@@ -47,7 +48,7 @@ export async function settle({ own, billing, clock, journal, run, wake, compactA
   const next = await leave(own, run, { pause: terminal.type === 'error', now: clock.now() })
   if (next) await wake(next)
   const outcome = outcomeOf(state, decided, first + rest, clock.now())
-  const closed = await own.update(Runs, run.id, { set: { ...outcome, tidy: outcome.endedAt + compactAfterMs, unindexed: outcome.endedAt }, unset: ['owner', 'due', 'reply', 'replied'] }, { if: { phase: 'placed', epoch: run.epoch } })
+  const closed = await own.update(Runs, run.id, { set: { ...outcome, ...(await texts.answered(run, outcome.answer)), tidy: outcome.endedAt + compactAfterMs, unindexed: outcome.endedAt }, unset: ['owner', 'due', 'reply', 'replied'] }, { if: { phase: 'placed', epoch: run.epoch } })
   if (!closed) return
   figures.ended(outcome.status)
   note(closed)

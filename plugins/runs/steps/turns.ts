@@ -47,7 +47,7 @@ export async function unstick(own: Store, sessionId: string, now: number): Promi
 export async function unpause(own: Store, sessionId: string, now: number): Promise<string | undefined> {
   for (let tries = 0; tries < triesMax; tries++) {
     const session = await own.get(Sessions, sessionId)
-    if (!session || !session.paused) return undefined
+    if (!session || !session.paused || session.deleting) return undefined
     const { next, again } = await nextOf(own, session)
     if (again) continue
     const { set, ...rest } = next === undefined ? { set: {}, inc: { rev: 1 } } : handing(next, now)

@@ -1,0 +1,70 @@
+// What was said in runs. A copy in a forked conversation has no texts of its own: it names the run that has them, and inherits them when that one goes.
+import type { Eventlog } from '#ports/eventlog.ts'
+import type { ScopedStorage, Store } from '#ports/storage.ts'
+import { Runs, streamsOf, type Run } from './collections.ts'
+import type { SeenEnded } from './ended.ts'
+import type { Texts } from './texts.ts'
+
+const togetherMax = 200
+
+/** Those of these ids that are there. */
+async function byIds(own: Store, ids: readonly string[]): Promise<Map<string, Run>> {
+  const found = new Map<string, Run>()
+  for (let at = 0; at < ids.length; at += togetherMax) {
+    const { items } = await own.find(Runs, { where: { id: { in: ids.slice(at, at + togetherMax) } }, limit: togetherMax })
+    for (const run of items) found.set(run.id, run)
+  }
+  return found
+}
+
+export type ReadTexts = (scope: { readonly orgId: string }, runs: readonly Run[]) => Promise<Run[]>
+/** The runs as they are, copies with the texts of their sources; the end of a source may stand in its log alone. */
+export const createReadTexts = ({ store, ended }: { store: ScopedStorage; ended: SeenEnded }): ReadTexts => async (scope, runs) => {
+  const wanted = [...new Set(runs.flatMap(({ source }) => source ?? []))]
+  if (wanted.length === 0) return [...runs]
+  const found = await Promise.all((await byIds(store.tenant(scope), wanted)).values().map(run => ended(run))), sources = new Map(found.map(run => [run.id, run]))
+  return runs.map(run => {
+    const source = run.source === undefined ? undefined : sources.get(run.source)
+    return source ? { ...run, request: { ...run.request, message: source.request.message }, answer: source.answer ?? '' } : run
+  })
+}
+
+type Removing = { readonly log: Eventlog; readonly texts: Texts; readonly now: number }
+
+/** Copies of these runs get their texts: the first of each has them from now on, the others name it. */
+async function bequeath(own: Store, { texts, now }: Removing, runs: readonly Run[]): Promise<void> {
+  const gone = new Map(runs.map(run => [run.id, run]))
+  for (;;) {
+    const { items } = await own.find(Runs, { where: { source: { in: [...gone.keys()] } }, limit: togetherMax })
+    if (items.length === 0) return
+    for (const [source, [heir, ...others]] of Map.groupBy(items, run => run.source!)) {
+      const { request: { message }, answer = '' } = gone.get(source)!
+      const { request, long, ...stored } = await texts.stored({ ...heir!, request: { ...heir!.request, message }, answer })
+      const set = { request, answer: stored.answer, ...(long ? { long } : {}), unindexed: now }
+      await own.update(Runs, heir!.id, { set, unset: ['source'] }, { if: { source } })
+      for (const { id } of others) await own.update(Runs, id, { set: { source: heir!.id } }, { if: { source } })
+    }
+  }
+}
+/** A copy that is being made meanwhile either inherits, or its maker finds the source gone. */
+async function removeTogether(own: Store, removing: Removing, runs: readonly Run[]): Promise<void> {
+  const withTexts = await Promise.all(runs.filter(({ source }) => source === undefined).map(run => removing.texts.whole(run)))
+  await bequeath(own, removing, withTexts)
+  for (const run of runs) {
+    for (const stream of streamsOf(run)) await removing.log.remove(stream)
+    await own.remove(Runs, run.id)
+  }
+  await bequeath(own, removing, withTexts)
+}
+
+/** Removes runs with their logs, and nothing that copies of them need. Long texts are in memory one run at a time. */
+export async function removeRuns(own: Store, removing: Removing, runs: readonly Run[]): Promise<void> {
+  await removeTogether(own, removing, runs.filter(({ long }) => long === undefined))
+  for (const run of runs) if (run.long !== undefined) await removeTogether(own, removing, [run])
+}
+
+/** Are the sources of these copies all there? */
+export async function hasSources(own: Store, copies: readonly Run[]): Promise<boolean> {
+  const ids = [...new Set(copies.flatMap(({ source }) => source ?? []))]
+  return (await byIds(own, ids)).size === ids.length
+}
