@@ -56,7 +56,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
     const pipeline = createPipeline(), live = (streams = createEventStreams(settings.streams))
     const bodies = createShares(settings.bodies, 'body'), unread = createShares(settings.unreadBytes, 'large answer')
     const headers = { ...commonHeaders, ...(tls ? strictTransport : {}) }
-    const sendingOf = ({ seen }: Request, user?: string): Sending => ({ head: seen.head, subject: { user, address: seen.address }, streams: live, unread })
+    const sendingOf = ({ seen }: Request, user?: string): Sending => ({ head: seen.head, common: { ...headers, 'x-request-id': seen.id }, subject: { user, address: seen.address }, streams: live, unread })
 
     /** What is thrown before the first byte is an answer of its own; what fails later ends the connection. */
     const deliver = async (request: Request, response: ServerResponse, answer: Parameters<typeof send>[1], gone?: AbortSignal): Promise<void> => {
@@ -93,8 +93,8 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
       const given = request.headers['x-request-id'], head = request.method === 'HEAD'
       const seen: Seen = { id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(), route: 'unknown', startedAt: clock.monotonic(), head, target, address: addressOf(request, settings.trustProxy) }
       request.seen = seen
-      response.setHeader('x-request-id', seen.id)
-      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+      // A preflight is answered apart from all others.
+      if (request.method === 'OPTIONS') for (const [name, value] of Object.entries({ ...headers, 'x-request-id': seen.id })) response.setHeader(name, value)
       response.once('close', () => report({ method: request.method ?? '', route: seen.route, status: response.statusCode, seconds: ((seen.begunAt ?? clock.monotonic()) - seen.startedAt) / 1000, id: seen.id }))
     }
     const route = (router = createRouter((routed, request, response) => answer(routed, request as Request, response), (error, request, response) => deny(request as Request, response, error)))

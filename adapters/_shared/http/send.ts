@@ -7,7 +7,7 @@ import { eventStreamHeaders, type EventStreams } from './event-stream.ts'
 import type { Shares, Subject } from './shares.ts'
 
 /** What one answer may need: whose it is, and the bounds that it counts against. */
-export type Sending = { readonly head: boolean; readonly subject: Subject; readonly streams: EventStreams; readonly unread: Shares }
+export type Sending = { readonly head: boolean; /** Of every answer. Given with the others at once: set one by one they would cost more than the rest of a small answer. */ readonly common: Readonly<Record<string, string>>; readonly subject: Subject; readonly streams: EventStreams; readonly unread: Shares }
 
 /** No answer of this size is worth counting, in bytes. */
 const smallBytes = 16_384
@@ -32,17 +32,18 @@ const attachment = (filename: string) => ({ 'content-disposition': `attachment; 
 /** Faults of the shares are thrown before anything is written. */
 export async function send(response: ServerResponse, { status, headers, content }: HttpAnswer, sending: Sending): Promise<void> {
   if (response.destroyed) return
+  const begin = (own: Readonly<Record<string, string | number>> = {}) => response.writeHead(status, { ...sending.common, ...own, ...headers })
   // restify changes node's ServerResponse for the whole process: its writeHead answers nothing, so that it cannot be chained.
   switch (content.kind) {
     case 'none':
-      response.writeHead(status, headers)
+      begin()
       response.end()
       return
     case 'json': {
       const bytes = Buffer.byteLength(content.text)
       holdUnread(response, bytes, sending)
       // As a string, so that node sends head and body in one write.
-      response.writeHead(status, { 'content-type': 'application/json; charset=utf-8', 'content-length': bytes, ...headers })
+      begin({ 'content-type': 'application/json; charset=utf-8', 'content-length': bytes })
       response.end(content.text)
       return
     }
@@ -51,12 +52,12 @@ export async function send(response: ServerResponse, { status, headers, content 
       if (isEnded(events)) {
         const frames = head ? '' : streams.framesOf(events)
         holdUnread(response, frames.length, sending)
-        response.writeHead(status, { ...eventStreamHeaders, ...headers })
+        begin(eventStreamHeaders)
         response.end(frames)
         return
       }
       const leave = head ? undefined : streams.enter(subject)
-      response.writeHead(status, { ...eventStreamHeaders, ...headers })
+      begin(eventStreamHeaders)
       if (leave) await streams.send(response, events).finally(leave)
       else response.end()
       return
@@ -64,7 +65,7 @@ export async function send(response: ServerResponse, { status, headers, content 
     case 'bytes': {
       const { stream, mime, filename } = content.bytes
       if (stream instanceof Uint8Array) holdUnread(response, stream.length, sending)
-      response.writeHead(status, { 'content-type': mime, ...(stream instanceof Uint8Array ? { 'content-length': stream.length } : {}), ...(filename === undefined ? {} : attachment(filename)), ...headers })
+      begin({ 'content-type': mime, ...(stream instanceof Uint8Array ? { 'content-length': stream.length } : {}), ...(filename === undefined ? {} : attachment(filename)) })
       if (sending.head) response.end()
       else if (stream instanceof Uint8Array) response.end(stream)
       else await pipeline(stream, response)
