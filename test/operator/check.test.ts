@@ -38,7 +38,7 @@ test('everything that is wrong is told at once, by its setting', async () => {
 
 test('what rides on a port that is away is told, too, and no secret with it', async () => {
   const report = await asked({ STORAGE_URL: `mongodb://ann:hunter2@127.0.0.1:${await freePort()}/db?serverSelectionTimeoutMS=300` })
-  assert.equal(wrongIn(report).map(([what]) => what), ['storage', 'eventlog', 'billing', 'queue', 'blobs', 'limits'])
+  assert.equal(wrongIn(report).map(([what]) => what), ['storage', 'eventlog', 'billing', 'queue', 'blobs', 'search', 'limits'])
   assert.not.match(JSON.stringify(report), /hunter2/)
 })
 
