@@ -83,13 +83,14 @@ export function prepareDataDir(dataDir: string): string {
   return path
 }
 
-/** Of ports that follow the storage where there is such an adapter: what stands in otherwise. */
-const fallbacks: Partial<Record<PortName, string>> = { blobs: 'file:', limits: 'memory:' }
+/** Of ports that follow the storage where there is such an adapter: what stands in otherwise, in a place of its own. */
+const fallbacks: Partial<Record<PortName, string>> = { blobs: 'file:', limits: 'memory:', search: 'sqlite:' }
 /** What the operator said of the port, or of the storage. */
 export function chosenFor(port: PortName, settings: Settings, folders: readonly string[]): { readonly setting: string; readonly value: string } {
   const own = settingOf(port), given = settings[own], fallback = fallbacks[port]
   if (given !== undefined) return { setting: own, value: String(given) }
-  if (fallback === undefined || schemesOf(port, folders).includes(settings.STORAGE_URL.slice(0, settings.STORAGE_URL.indexOf(':') + 1))) return { setting: 'STORAGE_URL', value: settings.STORAGE_URL }
+  const scheme = settings.STORAGE_URL.slice(0, settings.STORAGE_URL.indexOf(':') + 1)
+  if (fallback === undefined || (scheme !== fallback && schemesOf(port, folders).includes(scheme))) return { setting: 'STORAGE_URL', value: settings.STORAGE_URL }
   return { setting: own, value: fallback }
 }
 

@@ -25,7 +25,7 @@ const KernelSettings = t.Object({
   BILLING_URL: t.String({ default: 'ledger:', description: 'The credit ledger; ledger: keeps it in the storage.' }),
   QUEUE_URL: t.String({ default: 'storage:', description: 'Background jobs; storage: keeps them in the storage, agenda:mongodb://host/database in MongoDB by Agenda.' }),
   BLOBS_URL: t.Optional(t.String({ description: 'Files. file:<path> (default <DATA_DIR>/blobs), mongodb://host/database (GridFS), s3://bucket/prefix?region=… (any store that speaks S3; adapters/blobs/README.md) or memory:. Follows STORAGE_URL where that can hold files.' })),
-  SEARCH_URL: t.String({ default: 'sqlite:', description: 'Passages by words and vectors. sqlite:<path> (default <DATA_DIR>/search.db), opensearch://host:9200/prefix (OPENSEARCH_USERNAME, OPENSEARCH_PASSWORD) or memory:.' }),
+  SEARCH_URL: t.Optional(t.String({ description: 'Conversations and passages by words and vectors. sqlite:<path> (default <DATA_DIR>/search.db), mongodb://host/database, opensearch://host:9200/prefix (OPENSEARCH_USERNAME, OPENSEARCH_PASSWORD) or memory:. Follows STORAGE_URL where that is MongoDB.' })),
   MODELS_URL: t.String({ default: 'offline:', description: 'Language models. offline: (no weights; answers from the material given), openai:?model=… or openai:http://host/v1?model=…, anthropic:?model=…, config:<path to a JSON file> for several, or scripted: (tests). Options: adapters/models/README.md.' }),
   MAIL_URL: t.String({ default: 'outbox:', description: 'Letters. outbox:<path> (default <DATA_DIR>/outbox), smtp://user:password@host:port or memory:.' }),
   MAIL_PER_PLUGIN_PER_HOUR: t.Integer({ default: 10_000, minimum: 1, description: 'How many emails one plugin may send in an hour.' }),

@@ -7,7 +7,7 @@ import { fault } from '#kernel'
 import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 
-type Settings = { readonly DATA_DIR: string; readonly STORAGE_URL: string; readonly EVENTLOG_URL?: string; readonly BLOBS_URL?: string; readonly SEARCH_URL: string }
+type Settings = { readonly DATA_DIR: string; readonly STORAGE_URL: string; readonly EVENTLOG_URL?: string; readonly BLOBS_URL?: string; readonly SEARCH_URL?: string }
 
 const database = 'platform.db', index = 'search.db'
 /** What is no part of a copy: live databases (each is copied by itself), their locks, and what is half written. */
@@ -28,7 +28,7 @@ function requireEmpty(path: string, field: string): void {
 }
 
 /** A copy of DATA_DIR is whole only when everything lies there, under its usual name. */
-function requireEmbedded({ DATA_DIR, STORAGE_URL, EVENTLOG_URL = STORAGE_URL, BLOBS_URL = 'file:', SEARCH_URL }: Settings): void {
+function requireEmbedded({ DATA_DIR, STORAGE_URL, EVENTLOG_URL = STORAGE_URL, BLOBS_URL = 'file:', SEARCH_URL = 'sqlite:' }: Settings): void {
   for (const [setting, value, name] of [['STORAGE_URL', STORAGE_URL, database], ['EVENTLOG_URL', EVENTLOG_URL, database], ['BLOBS_URL', BLOBS_URL, 'blobs'], ['SEARCH_URL', SEARCH_URL, index]] as const) {
     const { pathname, protocol } = new URL(value)
     // Another service is saved by its own tools, and what is found there can be made anew.

@@ -51,6 +51,16 @@ test('a busy conversation can be forked, and not cut back', async () => {
   await who.call('POST', `/runs/${run.run_id}/cancel`)
 })
 
+test('a conversation shows the events of what is going on, not of what waits behind it', async () => {
+  const who = await talker(), run = (await who.call('POST', '/chat', { message: '[[stall_after=2]]' })).body as Started
+  await readEvents(await server.stream(who.token, run.run_id), ({ event }) => event === 'token')
+  const waiting = (await who.call('POST', '/chat', { message: 'next', session_id: run.session_id })).body as Started
+  const { runs, events } = (await who.call('GET', `/sessions/${run.session_id}`)).body as { runs: { run_id: string }[]; events: { run_id: string; type: string }[] }
+  assert.equal(runs.map(({ run_id: id }) => id), [waiting.run_id, run.run_id])
+  assert.equal([...new Set(events.map(({ run_id: id, type }) => `${id} ${type}`))], [`${run.run_id} token`])
+  await who.call('POST', `/runs/${run.run_id}/cancel`)
+})
+
 test('cut back to an answer or to a request, what follows is gone, also for the model', async () => {
   const who = await talker(), id = await talk(who, 'one', 'two', 'three'), all = await who.messages(id)
   assert.is((await who.call('POST', `/sessions/${id}/truncate`, { message_id: all[3]!.id })).status, 200)

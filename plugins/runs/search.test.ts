@@ -38,10 +38,10 @@ const searcher = (who: Account) => {
   }
 }
 /** As a version before the index left them: without a mark. */
-const writeSessions = async ({ org_id: orgId, user_id: userId }: Account, count: number, runsEach: number, words: (session: number, run: number) => string): Promise<string[]> => {
+const writeSessions = async ({ org_id: orgId, user_id: userId }: Account, count: number, runsEach: number, words: (session: number, run: number) => string, more: Partial<Run> = {}): Promise<string[]> => {
   const ids: string[] = []
   for (let n = 0; n < count; n++) {
-    const id = clock.id(), runs = Array.from({ length: runsEach }, (_, at) => ({ id: clock.id(), orgId, userId, sessionId: id, phase: 'closed', status: 'done', epoch: 1, beat: 1, request: { message: words(n, at), app_name: 'main', client_tz: 'UTC' }, opensSession: at === 0, messageId: clock.id(), answerId: clock.id(), model: 'm', hold: 0, wakes: 0, replies: 0, createdAt: 1, endedAt: 2, answer: 'an answer' }) as unknown as Run)
+    const id = clock.id(), runs = Array.from({ length: runsEach }, (_, at) => ({ id: clock.id(), orgId, userId, sessionId: id, phase: 'closed', status: 'done', epoch: 1, beat: 1, request: { message: words(n, at), app_name: 'main', client_tz: 'UTC' }, opensSession: at === 0, messageId: clock.id(), answerId: clock.id(), model: 'm', hold: 0, wakes: 0, replies: 0, createdAt: 1, endedAt: 2, answer: 'an answer', ...more }) as unknown as Run)
     for (let at = 0; at < runs.length; at += 200) await engine.insertMany(Runs, runs.slice(at, at + 200))
     await engine.insert(Sessions, { id, orgId, userId, title: `Talk ${n}`, appName: 'main', latest: runs.at(-1)!.id, queue: [], queued: 0, paused: false, rev: 0, createdAt: 1, updatedAt: 1 } as Session)
     ids.push(id)
@@ -75,6 +75,13 @@ test('what was said before there was an index is found, every conversation of it
   const costs = [await cost(one), await cost(other)]
   // The background asks the storage meanwhile, too; a scan would ask it once for each of a hundred conversations.
   assert.ok(costs[1]! <= costs[0]! + 10, `${costs}`)
+})
+
+test('what a process that died had not written is taken up by its mark', async () => {
+  const ann = await server.account()
+  await writeSessions(ann, 1, 3, () => 'left behind', { unindexed: 1 })
+  await searcher(ann).until('left', 1)
+  while ((await engine.count(Runs, { userId: ann.user_id, unindexed: { exists: true } })) > 0) await new Promise(resolve => setTimeout(resolve, 10))
 })
 
 test('what is renamed, cut back or removed is found as it is now', async () => {

@@ -45,7 +45,7 @@ test('two stores that are away are both told, although nothing but a timer is wa
 
 test('what rides on a port that is away is told, too, and no secret with it', async () => {
   const report = await asked({ STORAGE_URL: `mongodb://ann:hunter2@127.0.0.1:${await freePort()}/db?serverSelectionTimeoutMS=300` })
-  assert.equal(wrongIn(report).map(([what]) => what), ['storage', 'eventlog', 'billing', 'queue', 'blobs', 'limits'])
+  assert.equal(wrongIn(report).map(([what]) => what), ['storage', 'eventlog', 'billing', 'queue', 'blobs', 'search', 'limits'])
   assert.not.match(JSON.stringify(report), /hunter2/)
 })
 

@@ -1,8 +1,6 @@
 // Many passages at once: cut by bytes, a few calls at a time, what the service had no room for again, and what it refuses told of the passage.
-import { setImmediate as turn } from 'node:timers/promises'
 import { fault, type Fault } from '#contracts/faults.ts'
 import type { Language } from '#ports/search.ts'
-import type { Analyser } from '../analysis/analyser.ts'
 import type { Fields } from '../search/checks.ts'
 import { isBusy, refusalOf, told, unavailable, type Connection, type Refusal } from './connection.ts'
 
@@ -18,26 +16,10 @@ const callsMax = 4
 const triesMax = 8
 /** Writes wait for a generation that is being exchanged; longer than this it is none that somebody works on. */
 const blockedTriesMax = 30
-/** Work between two turns of the event loop, in characters analysed. */
-const charactersMax = 20_000
 
 const idOf = (write: Write) => ('put' in write ? write.put.id : write.remove)
 export const isBlocked = ({ type, reason }: Refusal): boolean => type === 'cluster_block_exception' && reason.includes('index write')
 const isGone = ({ type, reason }: Refusal) => type === 'index_not_found_exception' || (type === 'illegal_argument_exception' && reason.includes('require_alias'))
-
-/** Terms for each; other work of the process gets its turn between. */
-export async function analysed<T extends { readonly text: string; readonly language?: Language | undefined }>(all: readonly T[], analyser: Analyser): Promise<(T & { language: Language; terms: string })[]> {
-  const done: (T & { language: Language; terms: string })[] = []
-  let characters = 0
-  for (const one of all) {
-    const language = one.language ?? analyser.languageOf(one.text)
-    done.push({ ...one, language, terms: analyser.terms(one.text, language).join(' ') })
-    if ((characters += one.text.length) <= charactersMax) continue
-    characters = 0
-    await turn()
-  }
-  return done
-}
 
 function* parts(writes: readonly Write[]): Generator<Write[]> {
   let part: Write[] = [], bytes = 0

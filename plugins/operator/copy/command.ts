@@ -29,7 +29,7 @@ export const copyOptions = t.Object({
   from: url('The storage to read, as STORAGE_URL has it.'), to: url('The storage to fill: an empty one, or one that this command was filling when it was cut off.'),
   eventlog_from: t.Optional(url(`As EVENTLOG_URL has it; ${followed}`)), eventlog_to: t.Optional(url(`As EVENTLOG_URL has it; ${followed}`)),
   blobs_from: t.Optional(url(`As BLOBS_URL has it; ${followed}`)), blobs_to: t.Optional(url(`As BLOBS_URL has it; ${followed}`)),
-  search_from: t.Optional(url('As SEARCH_URL has it; default: what the settings say.')), search_to: t.Optional(url('As SEARCH_URL has it; default: what the settings say.')),
+  search_from: t.Optional(url(`As SEARCH_URL has it; ${followed}`)), search_to: t.Optional(url(`As SEARCH_URL has it; ${followed}`)),
 }, { additionalProperties: false })
 
 /** Without what a log must not hold. */
