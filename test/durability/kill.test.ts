@@ -10,7 +10,7 @@ import { createClient, pause, textOf } from './client.ts'
 
 const runsCount = 60, rounds = 5, tokens = 90
 const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-kill-'))
-const env = { DATA_DIR: dataDir, PORT: String(await freePort()), MODELS_URL: `scripted:?tokens=${tokens}&interval_ms=30`, LIMITS_RUNS_PER_SECOND: '1000', LIMITS_RUNS_BURST: '1000' }
+const env = { DATA_DIR: dataDir, PORT: String(await freePort()), MODELS_URL: `scripted:?tokens=${tokens}&interval_ms=30`, LIMITS_RUNS_PER_SECOND: '1000', LIMITS_RUNS_BURST: '1000', RUNS_DEATHS_MAX: '100' }
 
 let server: Process = await startProcess(env)
 const client = createClient(server.base, await signUp(server.base, env, 1000))

@@ -41,7 +41,7 @@ export async function endRounds(): Promise<void> {
 /** Its environment, for a test that does something else with a server. */
 export async function open(settings: Env) {
   const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-chaos-'))
-  const env: Env = { DATA_DIR: dataDir, PORT: String(await freePort()), MODELS_URL: modelsUrl, LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', RUNS_LEASE_MS: '400', RUNS_SWEEP_MS: '100', ...settings }
+  const env: Env = { DATA_DIR: dataDir, PORT: String(await freePort()), MODELS_URL: modelsUrl, RUNS_DEATHS_MAX: '100', LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', RUNS_LEASE_MS: '400', RUNS_SWEEP_MS: '100', ...settings }
   const server = await startProcess(env), who = await signUp(server.base, env, credits), { orgId } = who, client = createClient(server.base, who)
   opened.push({ client, dataDir })
   return { env, server, client, orgId }

@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert'
 import { endProcesses, freePort, signUp, startProcess } from '../kit/process.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-full-')), credits = 10_000
-const common = { DATA_DIR: dataDir, PORT: String(await freePort()), MODELS_URL: 'scripted:?tokens=40&interval_ms=2', LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000' }
+const common = { DATA_DIR: dataDir, PORT: String(await freePort()), MODELS_URL: 'scripted:?tokens=40&interval_ms=2', RUNS_DEATHS_MAX: '100', LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000' }
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 type Answer = { readonly status: number; readonly body: Readonly<Record<string, string>> }
 

@@ -25,7 +25,7 @@ export async function endClusters(): Promise<void> {
 export async function startCluster(storageUrl: string, roles: readonly (Role | readonly [Role, Env])[], settings: Env = {}): Promise<Cluster> {
   const dir = mkdtempSync(join(tmpdir(), 'agent-platform-cluster-')), members: Member[] = []
   const front: Proxy = await startProxy(() => members.filter(({ role }) => role !== 'worker').map(({ process }) => process().port))
-  const common: Env = { STORAGE_URL: storageUrl, AUTH_SECRET: crypto.randomUUID(), MODELS_URL: modelsUrl, LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', RUNS_LEASE_MS: '2000', RUNS_SWEEP_MS: '300', ...settings }
+  const common: Env = { STORAGE_URL: storageUrl, AUTH_SECRET: crypto.randomUUID(), MODELS_URL: modelsUrl, RUNS_DEATHS_MAX: '100', LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000', RUNS_LEASE_MS: '2000', RUNS_SWEEP_MS: '300', ...settings }
   const add = async (role: Role, more: Env = {}): Promise<Member> => {
     const name = `${role}-${members.length}`, env = { ...common, ROLE: role, DATA_DIR: join(dir, name), ...more }
     let process = await startProcess(env)

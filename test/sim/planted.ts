@@ -13,7 +13,6 @@ export const faults: readonly Planted[] = [
   planted('what begins again is shown again', 'recover.ts', "if (kept !== '' && begun.startsWith(kept)) return begun.slice(kept.length)", '', 'an answer that is told to go on begins again'),
   planted('a mark is journalled past what is held back', 'steps/think.ts', 'teller.isBehind() ? undefined : journal.write(', 'journal.write(', 'resumed behind a seam'),
   planted('what the provider says again is shown again', 'steps/think.ts', 'return createRepeat(step.text.slice(from), { fromStart: from === step.lead })', 'return undefined', 'resumed behind a seam'),
-  planted('records go out together however large they are', 'journal.ts', 'bytes + groups[count]!.bytes <= bytesMax', 'groups[count]!.bytes <= bytesMax', 'many results at once'),
   planted('an answer takes the run from its driver', 'lease.ts', '=>\n      run.owner === undefined', '=>\n      true || run.owner === undefined', 'answer while a tool is at work'),
   planted('an answer is kept whole in its document', 'steps/settle.ts', '...(await texts.answered(run, outcome.answer)), ', '', 'a long answer'),
   planted('deaths in a call are not counted', 'drive.ts', 'const died = seen.owner !== undefined && seen.owner !== owner', 'const died = Boolean(seen) && false', 'a tool that kills its process', 'a model that kills its process'),

@@ -12,6 +12,8 @@ export type Script = {
   readonly behave: Behaviour
   readonly supports?: StageOptions['supports']
   readonly credits?: number
+  /** Takes long: a fault at each of its moments is tried by `npm run simulate` alone. */
+  readonly isLong?: true
   /** Settings of the run plugin, beside those of the stage. */
   readonly env?: Readonly<Record<string, string>>
   play(actor: Actor): Promise<void>
@@ -75,16 +77,16 @@ const tools: Script = { ...plain, name: 'tools', runs: [{ text: 'I will see.\n\n
   // Interrupted after some of its calls, a model asks for the others when it sees the results.
   behave: ({ results }) => (results.length === 3 ? { text: 'All is sent.' } : { text: results.length === 0 ? 'I will see.' : '', calls: ([['look', 'x'], ['pay', 'y'], ['send', 'z']] as const).slice(results.length) }) }
 
-const again: Script = { ...unaided, name: 'an answer that is told to go on begins again', behave: (_, asked) => ({ text: long.slice(0, 400), again: true, ...(asked === 1 ? { breaksAt: 7 } : {}) }), runs: [{ text: long.slice(0, 400), ends: 'done' }] }
+const again: Script = { ...unaided, isLong: true, name: 'an answer that is told to go on begins again', behave: (_, asked) => ({ text: long.slice(0, 400), again: true, ...(asked === 1 ? { breaksAt: 7 } : {}) }), runs: [{ text: long.slice(0, 400), ends: 'done' }] }
 
 // The first try leaves no mark, the second begins again and marks: what is held back at the seam must not lie behind a mark.
 const seam: Script = { ...plain, name: 'resumed behind a seam', supports: { prefill: false, resume: true }, runs: [{ text: long.slice(0, 400), ends: 'done' }],
   behave: (_, asked) => ({ text: long.slice(0, 400), ...(asked === 1 ? { breaksAt: 3 } : { marks: true, ...(asked === 2 ? { breaksAt: 4, again: true } : {}) }) }) }
 
-const many: Script = { ...plain, name: 'many results at once', runs: [{ text: 'All is read.', ends: 'done' }],
-  behave: ({ results }) => (results.length > 0 ? { text: 'All is read.' } : { calls: Array.from({ length: 9 }, (_, n) => ['dump', `${n}`] as const) }) }
+const many: Script = { ...plain, isLong: true, name: 'many results at once', runs: [{ text: 'All is read.', ends: 'done' }],
+  behave: ({ results }) => (results.length > 0 ? { text: 'All is read.' } : { calls: Array.from({ length: 5 }, (_, n) => ['dump', `${n}`] as const) }) }
 
-const lengthy: Script = { ...plain, name: 'a long answer', behave: () => ({ text: `${long}${long}${long}` }), runs: [{ text: `${long}${long}${long}`, ends: 'done' }] }
+const lengthy: Script = { ...plain, isLong: true, name: 'a long answer', behave: () => ({ text: `${long}${long}${long}` }), runs: [{ text: `${long}${long}${long}`, ends: 'done' }] }
 
 const beside: Script = { name: 'answer while a tool is at work', runs: [{ text: 'Thank you.', ends: 'done', posts: 1 }],
   behave: ({ results }) => (results.length === 2 ? { text: 'Thank you.' } : { calls: ([['ask', 'Shall I?'], ['post', 'it']] as const).slice(results.length) }),
@@ -94,7 +96,7 @@ const beside: Script = { name: 'answer while a tool is at work', runs: [{ text: 
     await actor.until(runId, ends)
   } }
 
-const fatal: Script = { ...plain, name: 'a tool that kills its process', env: { RUNS_DEATHS_MAX: '2' }, runs: [{ ends: 'error', code: 'CALL_FATAL' }], deaths: 2, behave: () => ({ text: 'I try.', calls: [['die', 'x']] }) }
+const fatal: Script = { ...plain, isLong: true, name: 'a tool that kills its process', env: { RUNS_DEATHS_MAX: '2' }, runs: [{ ends: 'error', code: 'CALL_FATAL' }], deaths: 2, behave: () => ({ text: 'I try.', calls: [['die', 'x']] }) }
 const fatalModel: Script = { ...fatal, name: 'a model that kills its process', deaths: 4, behave: () => ({ text: long.slice(0, 200), kills: 0 }) }
 
 const question: Script = { name: 'question to the user', runs: [{ text: 'Thank you.', ends: 'done', sends: 1 }],

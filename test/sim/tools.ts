@@ -32,7 +32,7 @@ export function simTools(world: World, process: Process, effects: Effects): read
     } },
     { name: 'dump', description: 'Tells much.', parameters, effect: 'none', async run(args) {
       await acting('tool.dump', () => { effects.none++ })
-      return { content: textOf(args).repeat(500) }
+      return { content: textOf(args).repeat(1200) }
     } },
     { name: 'die', description: 'Ends its process.', parameters, effect: 'none', async run() {
       effects.deaths++
