@@ -38,7 +38,7 @@ for (const [wire, scheme, options] of [['chat', 'openai', 'api=chat'], ['respons
       const { run_id: runId, session_id: sessionId } = started.body as { run_id: string; session_id: string }
       const events = await readEvents(await server.stream(who.token, runId)), of = (type: string) => events.filter(({ event }) => event === type).map(({ data }) => data)
       assert.equal(of('error'), [])
-      assert.is(of('token').map(({ text }) => text).join(''), 'First. It is 13, all told.')
+      assert.is(of('token').map(({ text }) => text).join(''), 'First. \n\nIt is 13, all told.', 'what follows a call is apart')
       assert.ok(of('token').length > 2, 'it came in pieces')
       assert.equal(of('tool_call').map(({ name, arguments: args }) => [name, args]), [['add_numbers', { a: 1, b: 2 }], ['add_numbers', { a: 3, b: 10 }]])
       assert.equal(of('tool_result').map(({ status, content }) => [status, content]), [['ok', '3'], ['ok', '13']])
