@@ -18,7 +18,7 @@ import { createRoster } from './roster.ts'
 import { readSettings, type Environment, type Settings } from './settings.ts'
 import { createThreads } from './threads/standin.ts'
 
-export type Booted = { readonly kernel: Kernel; readonly roster: Roster; readonly settings: Settings; readonly engine: <T>(port: string) => T; readonly log: Log; /** Holds what nobody caught against the plugin whose code threw it, once for each error. */ readonly blame: (error: unknown) => void }
+export type Booted = { readonly kernel: Kernel; readonly roster: Roster; readonly settings: Settings; readonly engine: <T>(port: string) => T; readonly log: Log; /** Holds what nobody caught against the plugin whose code threw it, and answers its name. */ readonly blame: (error: unknown) => string | undefined }
 type Options = { readonly env: Environment; /** Engines that stand in for what the settings name. */ readonly given?: Readonly<Record<string, unknown>>; readonly plugins?: readonly Plugin[]; readonly strict?: boolean; /** It is the process's one kernel: what nobody catches is held against the plugin whose code threw it. */ readonly guarded?: true; readonly write?: (line: string) => void }
 
 /** How often it is asked what operators chose at other processes, beside being told, in milliseconds. */
@@ -50,11 +50,12 @@ export async function boot({ env, given = {}, plugins, strict = false, guarded, 
   const crashes = createCrashes({ dataDir: settings.DATA_DIR, now: clock.now, log, endsMax: settings.PLUGIN_CRASHES_MAX, withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000 })
   const roster = createRoster({ choices, crashes, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, within: kernel.within, refused: kernel.refused, check: kernel.check, bring: kernel.bring, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
   // It only looks: what becomes of the process is for others to say.
-  const blame = (error: unknown): void => {
+  const blame = (error: unknown): string | undefined => {
     try {
-      crashes.record(error, roster.list().map(({ source: entry, name }) => ({ entry, name })))
+      return crashes.record(error, roster.list().map(({ source: entry, name }) => ({ entry, name })))
     } catch (failure) {
       log('warn', 'plugin.crash_record', { error: failure })
+      return undefined
     }
   }
   if (guarded) process.on('uncaughtExceptionMonitor', blame)

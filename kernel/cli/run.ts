@@ -58,7 +58,7 @@ async function start(): Promise<void> {
     process.exit(undone ? code : code || 1)
   }
   // To the very end: a stop may find defects too.
-  guardProcess({ log, plugins: () => roster.list(), onDefect: () => void stop('defect', defectCode) })
+  guardProcess({ log, blame: booted.blame, onDefect: () => void stop('defect', defectCode) })
   process.on('SIGTERM', () => void stop('SIGTERM')).on('SIGINT', () => void stop('SIGINT'))
   process.on('SIGHUP', () => void roster.reconcile().then(({ changes }) => log('info', 'plugins.reconciled', { changes }), (error: unknown) => log('error', 'plugins.reconciled', { error })))
   if (settings.PLUGINS_WATCH) serving.defer(watchPlugins({ roster, clock: booted.engine('clock'), log, pluginsDir: settings.PLUGINS_DIR }))

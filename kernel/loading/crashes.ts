@@ -109,8 +109,8 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
       endOf({ entry, name: '' }, 'the process ended while it was loaded'),
     ),
   ]
-  let loading: readonly string[] = [],
-    recorded: unknown
+  const recorded = new Set<string>()
+  let loading: readonly string[] = []
   /** A disk that is full keeps nobody from loading. */
   const keep = () => {
     ends = ends.filter(({ at }) => now() - at < withinMs)
@@ -151,14 +151,14 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
       keep()
     },
     record(error, serving) {
-      // Several may hand on the same error; it ends the process once.
-      if (typeof error === 'object' && error !== null && error === recorded) return undefined
-      recorded = error
       const found = culprit(filesIn(error), [
         ...serving,
         ...loading.map(entry => ({ entry, name: '' })),
       ])
       if (!found) return undefined
+      // While the process stops, more may be thrown, and several may hand on one error: it ends once.
+      if (recorded.has(found.entry)) return found.name
+      recorded.add(found.entry)
       ends = [...ends, endOf(found, (error as Error).message.slice(0, 300))]
       // It is known who it was: whoever happened to be loaded at that moment is not blamed too.
       loading = []

@@ -116,7 +116,7 @@ test("what is found in a stack: the innermost file in the folder of a plugin tha
   const first = thrown(url(join(builtInDir, 'runs/loop.ts')), url(entry), url(other))
   assert.equal(
     [crashes.record(first, serving), crashes.record(first, serving)],
-    ['mine', undefined],
+    ['mine', 'mine'],
     'handed on twice, it is one end',
   )
   assert.is(crashes.refusal(entry), undefined, 'once is not twice')

@@ -1,11 +1,10 @@
 // What nobody catches ends a process in order: told as a defect, runs handed over, an exit code that a supervisor sees.
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { culpritOf } from '../../kernel/cli/guard.ts'
 import { endProcesses, signUp, startProcess, type Process } from '../kit/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-defect-')), plugins = join(home, 'plugins')
@@ -39,14 +38,6 @@ for (const [route, kind, message] of [['throw', 'uncaughtException', 'nobody cat
   const next = await startProcess(env)
   assert.match(await (await fetch(`${next.base}/runs/${run}/events`, { headers })).text(), /event: done\n.*\n\n$/)
   await next.kill('SIGTERM')
-})
-
-test('the first frame in a plugin names it', () => {
-  const plugins = [{ name: 'ops', source: '/home/plugins/ops/plugin.ts' }, { name: 'opsy', source: '/home/plugins/opsy/plugin.ts' }, { name: 'inside', source: '' }]
-  const error = (stack: string) => Object.assign(new Error('x'), { stack })
-  assert.is(culpritOf(error('Error: x\n    at f (file:///home/plugins/opsy/deep/file.ts?v=2:1:1)\n    at g (file:///home/plugins/ops/plugin.ts:1:1)'), plugins), 'opsy')
-  assert.is(culpritOf(error('Error: x\n    at f (node:internal/timers:1:1)'), plugins), undefined)
-  assert.is(culpritOf('a text', plugins), undefined)
 })
 
 test.after(async () => {

@@ -26,7 +26,7 @@ export type Engine = { add(worker: Worker): void; remove(worker: Worker): void; 
 type Claim = { readonly worker: Worker; readonly mark: string; readonly row: Row; readonly prepared: Prepared }
 
 /** Calls to look again; of many for one name while one is under way, one follows. */
-function createChannel() {
+function createChannel(log: Log) {
   const emitter = new EventEmitter(), looking = new Map<string, boolean>()
   let handler: NotificationHandler | undefined
   const look = async (jobName: string) => {
@@ -43,7 +43,18 @@ function createChannel() {
       return () => { handler = undefined }
     },
   })
-  return { channel, wake: (name: string) => void (looking.has(name) ? looking.set(name, true) : void look(name)) }
+  /** Who is not found by this is found at the next poll. */
+  const failed = (name: string) => (error: unknown) => {
+    looking.delete(name)
+    log('warn', 'queue.poll_failed', { name, error })
+  }
+  return {
+    channel,
+    wake(name: string): void {
+      if (looking.has(name)) looking.set(name, true)
+      else void look(name).catch(failed(name))
+    },
+  }
 }
 
 export async function startAgenda({ db, rows, clock, log }: { db: Db; rows: Rows; clock: Clock; log: Log }): Promise<Engine> {
@@ -125,7 +136,7 @@ export async function startAgenda({ db, rows, clock, log }: { db: Db; rows: Rows
   })
   // Connected already: Agenda would not hear of a failure.
   const backend: AgendaBackend = { name: 'MongoDB', repository: guarded, ownsConnection: false, connect: async () => {}, disconnect: async () => {} }
-  const { channel, wake } = createChannel()
+  const { channel, wake } = createChannel(log)
   const agenda = new Agenda({ backend, notificationChannel: channel, processEvery: pollMs, defaultLockLifetime: agendaLockMs, maxConcurrency: agendaConcurrency, defaultConcurrency: agendaConcurrency })
   agenda.on('error', (error: Error) => log('warn', 'queue.poll_failed', { error: error.message }))
   await agenda.start()
