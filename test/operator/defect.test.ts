@@ -1,6 +1,6 @@
 // What nobody catches ends a process in order: told as a defect, runs handed over, an exit code that a supervisor sees.
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
