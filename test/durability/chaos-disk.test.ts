@@ -7,7 +7,7 @@ import { endRounds, playRound, type Env } from './round.ts'
 
 /** Room for the 200 runs, and as much again for somebody who needs it all. */
 const bytesMax = 8_000_000
-/** Characters of a message: with ever smaller ones the last pages are filled. */
+/** Characters of a message: with ever smaller ones the last pages are filled. A long one takes its room and an excerpt's. */
 const sizes = [190_000, 20_000, 2000, 200]
 
 type Answer = { readonly status: number; readonly body: Readonly<Record<string, string>> }
@@ -30,7 +30,7 @@ async function createHog(base: string, env: Env) {
   return {
     /** The greater part of what there is, which takes its time: the rest is taken while runs are in mid-stream. */
     async begin(): Promise<void> {
-      for (let n = 0; n < 16; n++) assert.ok(await write(sizes[0]!), 'there is room for the runs')
+      for (let n = 0; n < 12; n++) assert.ok(await write(sizes[0]!), 'there is room for the runs')
     },
     /** Until nothing fits. */
     async fill(): Promise<void> {

@@ -73,7 +73,7 @@ export async function checkRun(client: Client, follower: Follower, wish: Wish): 
   assert.equal([log.at(-1)!.type, log.at(-1)!.data['status']], ['done', cancelAfter ? 'cancelled' : 'done'], key)
   if (cancelAfter) assert.ok(sequence(100_000).startsWith(text), `${key}: ${text}`)
   else {
-    assert.is(text, `${kind === 'several' ? 'These are made together. ' : ''}${sequence(tokens)}`, key)
+    assert.is(text, `${kind === 'several' ? 'These are made together. \n\n' : ''}${sequence(tokens)}`, key)
     checkCalls(log, wish)
   }
   assert.equal(of(log, 'plan_step').map(({ index, status }) => [index, status]), kind === 'plan' ? planned.flatMap((_, i) => [[i, 'running'], [i, 'done']]) : [], key)
