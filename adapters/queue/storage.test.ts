@@ -70,8 +70,9 @@ test('shared: a backlog that never ends does not keep a dead worker\'s job from 
   assert.ok(seen.length > 20, `${seen.length} jobs`)
   assert.is(seen.filter(data => data === 'lost').length, 1)
   assert.is(await survivor.state(lost), 'done')
-  const closed = survivor.close()
-  await clock.advance(60_000)
+  let isClosed = false
+  const closed = survivor.close().then(() => { isClosed = true })
+  while (!isClosed) await clock.advance(1000)
   await closed
   await storage.close()
 })
