@@ -62,7 +62,8 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep'> }) {
         next = iterator.next()
       }
     } finally {
-      over.abort()
+      // A reason of its own: the standard one is an error, made with its stack for each stream.
+      over.abort('over')
       forget()
       // What it waits for may take until the client has gone.
       void Promise.resolve(iterator.return?.()).catch(() => undefined)

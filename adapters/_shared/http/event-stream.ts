@@ -9,6 +9,8 @@ import { createShares, type Bounds } from './shares.ts'
 const heartbeatSeconds = 15
 /** Tells a client when to come back after a break; EventSource would wait for three seconds or more. */
 const opening = 'retry: 1000\n\n'
+/** Why a stream is let go of: a text, for an error of the platform's would be made anew, with its stack, for each. */
+const over = 'over'
 /** A reader that takes nothing for so long is dropped; its cursor serves it when it comes back. */
 const stalledMs = 30_000
 
@@ -51,7 +53,7 @@ export function createEventStreams(bounds: Bounds) {
     /** Writes until the events end, the client leaves, or everything stops. The head goes out with the first events where these are there already. */
     async send(response: ServerResponse, events: AsyncIterable<readonly WireEvent[]>): Promise<void> {
       const bucket = buckets[ends.size % heartbeatSeconds]!, stop = new AbortController()
-      response.once('close', () => stop.abort())
+      response.once('close', () => stop.abort(over))
       ends.set(response, stop)
       bucket.add(response)
       let begun = false
@@ -80,7 +82,7 @@ export function createEventStreams(bounds: Bounds) {
     },
     /** Ends every stream cleanly: clients resume from their cursors. */
     endAll() {
-      for (const stop of ends.values()) stop.abort()
+      for (const stop of ends.values()) stop.abort(over)
     },
     close() {
       clearInterval(heart)
