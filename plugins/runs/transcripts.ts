@@ -87,7 +87,9 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
   const writeTitles = async (scope: Org, sessions: readonly Session[]): Promise<void> => {
     if (sessions.length === 0) return
     await put(await indexOf(scope), sessions.map(titleOf))
-    for (const { id, title } of sessions) await store.tenant(scope).update(Sessions, id, { unset: ['unindexed'] }, { if: { title, unindexed: { exists: true } } })
+    for (const { id, title, unindexed } of sessions) {
+      if (unindexed !== undefined) await store.tenant(scope).update(Sessions, id, { unset: ['unindexed'] }, { if: { title, unindexed } })
+    }
   }
   /** Runs of one organisation, at most `runsTogether`. What a copy has from its source is found there. Whatever went away meanwhile is taken out again. */
   const write = async (scope: Org, runs: readonly Run[]): Promise<void> => {
