@@ -214,12 +214,12 @@ test('requests that wait behind an answer are so many on all connections togethe
       if (count === behind + 1) done(count)
     })
   }))
-  for (let wait = 0; closed < connections - 9 && wait < 200; wait++) await new Promise(soon => setTimeout(soon, 25))
-  const ended = closed
+  const roomFor = 9
+  for (let wait = 0; closed < connections - roomFor && wait < 200; wait++) await new Promise(soon => setTimeout(soon, 25))
+  assert.ok(closed >= connections - roomFor, `${closed} of ${connections} connections have ended`)
   release()
-  assert.ok(ended >= connections - 9, `${ended} of ${connections} connections have ended`)
-  const counts = await Promise.all(answers)
-  assert.is(counts.filter(count => count === behind + 1).length, connections - ended, 'the others are answered in full')
+  const full = (await Promise.all(answers)).filter(count => count === behind + 1).length
+  assert.ok(full > 0 && full <= roomFor, `${full} are answered to the last request`)
 })
 
 test.after(async () => void (await Promise.all([...served].map(server => server.close()))))
