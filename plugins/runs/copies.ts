@@ -29,6 +29,15 @@ export const createReadTexts = ({ store, ended }: { store: ScopedStorage; ended:
   })
 }
 
+/** Runs whose texts are read at a time: those of one may take megabytes. */
+const wholeTogether = 4
+type Reading = { readonly ended: SeenEnded; readonly readTexts: ReadTexts }
+/** The runs with their texts, in their order. Whoever has enough of them reads no further. */
+export async function* withTexts(scope: { readonly orgId: string }, runs: readonly Run[], { ended, readTexts }: Reading): AsyncGenerator<Run> {
+  for (let at = 0; at < runs.length; at += wholeTogether)
+    yield* await readTexts(scope, await Promise.all(runs.slice(at, at + wholeTogether).map(run => ended(run))))
+}
+
 type Removing = { readonly log: Eventlog; readonly texts: Texts; readonly now: number }
 
 /** One of these copies has the texts of `gone` from now on. Undefined where each was removed, or has a source again. */
@@ -68,8 +77,8 @@ async function removeCopy(own: Store, removing: Removing, copy: Run): Promise<vo
 }
 /** A copy that is being made meanwhile either inherits, or its maker finds the source gone. */
 async function removeTogether(own: Store, removing: Removing, runs: readonly Run[]): Promise<void> {
-  const withTexts = await Promise.all(runs.filter(({ source }) => source === undefined).map(run => removing.texts.whole(run)))
-  await bequeath(own, removing, withTexts)
+  const inherited = await Promise.all(runs.filter(({ source }) => source === undefined).map(run => removing.texts.whole(run)))
+  await bequeath(own, removing, inherited)
   for (const run of runs) {
     if (run.source !== undefined) {
       await removeCopy(own, removing, run)
@@ -78,7 +87,7 @@ async function removeTogether(own: Store, removing: Removing, runs: readonly Run
     for (const stream of streamsOf(run)) await removing.log.remove(stream)
     await own.remove(Runs, run.id)
   }
-  await bequeath(own, removing, withTexts)
+  await bequeath(own, removing, inherited)
 }
 
 /** Removes runs with their logs, and nothing that copies of them need. Long texts are in memory one run at a time. */
