@@ -100,7 +100,7 @@ export const sessions = contract({
   },
   'PATCH /sessions/{id}': { ...session, summary: 'Rename a conversation', body: t.Object({ title: t.String({ minLength: 1, maxLength: 200 }) }, { additionalProperties: false }), reply: Session },
   'DELETE /sessions/{id}': { ...session, summary: 'Delete a conversation with its runs and their events', reply: 'none', faults: ['SESSION_BUSY'] },
-  'GET /sessions/{id}/messages': { ...session, summary: 'Read the history, the oldest first', query: Paging, reply: page(Message) },
+  'GET /sessions/{id}/messages': { ...session, summary: 'Read the history, the oldest first', description: 'A page is shorter than `limit` where messages are long.', query: Paging, reply: page(Message) },
   'GET /sessions/{id}/artifacts': { ...session, summary: 'List everything that was produced, the oldest first', query: Paging, reply: page(Artifact) },
   'GET /sessions/{id}/queue': { ...session, summary: 'Read which runs wait', reply: t.Object({ paused: t.Boolean(), active_run_id: t.Union([t.String({ format: 'uuid' }), t.Null()]), items: t.Array(RunSummary) }) },
   'POST /sessions/{id}/queue/resume': { ...session, summary: 'Resume a queue that a failure paused', reply: Session },

@@ -63,6 +63,17 @@ on('an IPv6 network of 64 bits is one guesser, its neighbour another', async ({ 
   assert.is((await login('2001:DB8::1:ffff:0:0:6', 'wrong')).status, 429)
   assert.is((await login('2001:db8:0:2::1', 'wrong')).status, 401)
 })
+on('where strangers have used up a code and the letters, its owner is told the next code', async ({ post, letterCode, mail }) => {
+  for (let n = 0; n < 12; n++) await post(`198.51.100.${n}`, '/auth/register', { email, password })
+  assert.is(mail.letters.length, 10)
+  const before = letterCode()
+  for (let n = 0; n < 60; n++) for (let i = 0; i < 5; i++) await post(`203.0.113.${n}`, '/auth/verify', { email, code: before === '000000' ? '000001' : '000000' })
+  assert.is((await post(home, '/auth/verify', { email, code: before })).status, 400, 'it is used up')
+  await post(home, '/auth/register', { email, password })
+  assert.is(mail.letters.length, 11)
+  assert.is((await post(home, '/auth/verify', { email, code: letterCode() })).status, 200)
+})
+
 on('wrong codes of strangers do not burn the code of its owner', async ({ post, letterCode }) => {
   await post(home, '/auth/register', { email, password })
   const code = letterCode(), wrong = String((Number(code) + 1) % 1_000_000).padStart(6, '0')

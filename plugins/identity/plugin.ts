@@ -32,7 +32,7 @@ export default definePlugin({
     register: { count: 20, perMs: 3_600_000 },
     /** Letters that one network may have sent to one address. */
     letters: { count: 5, perMs: 3_600_000 },
-    /** Letters to one address. Beyond it none is sent, since the last ones still name the code that works. */
+    /** Letters to one address. Beyond it one is sent only where those before name no code that works. */
     letters_to: { burst: 10, perSecond: 1 / 300 },
     /** Wrong passwords for one account from one network: five, then one a minute. */
     login: { burst: 5, perSecond: 1 / 60 },

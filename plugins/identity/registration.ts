@@ -21,6 +21,8 @@ type Deps = {
   store: ScopedStorage; clock: Clock; mail: Mailer; limits: RateLimiter; rates: Readonly<Record<string, Rate>>; config: IdentityConfig
   secret: string; guesses: Guesses; passwords: Passwords; users: UsersService; signIn: SignIn
 }
+/** `isFresh`: no letter has named it yet. */
+type Code = { readonly code: string; readonly isFresh: boolean }
 /** `isSame`: is the one that is pending this one? */
 type GivenPassword = { readonly hash: string; isSame(pending: string | undefined): Promise<boolean> }
 
@@ -40,10 +42,10 @@ export function createRegistration({ store, clock, mail, limits, rates, config, 
     const seed = goesOn ? known.codeSeed! : Buffer.from(clock.randomBytes(SEED_BYTES)).toString('hex')
     const code = codeFrom(email, seed)
     const fresh = goesOn ? {} : { codeSeed: seed, codeHash: codeHashOf(email, code), codeMadeAt: now, codeTries: 0 }
-    return { code, set: { ...fresh, codeExpiresAt: now + codeMs, expiresAt: now + unverifiedMs } }
+    return { code: { code, isFresh: !goesOn }, set: { ...fresh, codeExpiresAt: now + codeMs, expiresAt: now + unverifiedMs } }
   }
   /** Makes the account that waits for its proof. Undefined: there is one meanwhile. */
-  const insert = async (email: string, passwordHash: string): Promise<string | undefined> => {
+  const insert = async (email: string, passwordHash: string): Promise<Code | undefined> => {
     const { code, set } = codeOf(email, undefined), now = clock.now()
     const pending = { verified: false, suspended: false, version: 1, settled: false, credits: config.signup_credits }
     const user: User = { id: clock.id(), email, orgId: clock.id(), createdAt: now, passwordHash, ...pending, ...set }
@@ -54,7 +56,7 @@ export function createRegistration({ store, clock, mail, limits, rates, config, 
   }
   /** The code under which the address can be proved; undefined when it has a verified account.
    *  Of different passwords none is kept: whoever registers last, or first, may be a stranger. */
-  const prepare = async (email: string, known: User | undefined, given: GivenPassword): Promise<string | undefined> => {
+  const prepare = async (email: string, known: User | undefined, given: GivenPassword): Promise<Code | undefined> => {
     if (known?.verified) return undefined
     const inserted = known === undefined ? await insert(email, given.hash) : undefined
     if (inserted !== undefined) return inserted
@@ -67,11 +69,13 @@ export function createRegistration({ store, clock, mail, limits, rates, config, 
     // The address was registered or proved in the same moment.
     return prepare(email, await users.byEmail(email), given)
   }
-  const send = async (email: string, code: string | undefined): Promise<void> => {
-    if ((await limits.take('letters_to', email, rates['letters_to']!)) > 0) return
+  const send = async (email: string, code: Code | undefined): Promise<void> => {
+    const isTooMany = (await limits.take('letters_to', email, rates['letters_to']!)) > 0
+    // Letters of before name a code that works, unless it is used up or too old: then the new one must be told.
+    if (isTooMany && !code?.isFresh) return
     // A letter cannot be called back: what it speaks of is on disk before it leaves.
     await store.durable()
-    await mail.send(code === undefined ? ownerLetter(email) : codeLetter(email, code))
+    await mail.send(code === undefined ? ownerLetter(email) : codeLetter(email, code.code))
   }
   /** The account whose address this code proves. */
   const proved = async (email: string, code: string): Promise<User | undefined> => {

@@ -106,6 +106,43 @@ test('a message of control characters takes six bytes each: it is taken like any
   assert.is((await engine.eventlog.streams({ limit: 1000 })).length, before)
 })
 
+test('of a conversation of long messages no more is read than is told or fits', async () => {
+  const { storage, eventlog } = lasting(), looked = new Set<string>()
+  const read = (...[stream, options]: Parameters<typeof eventlog.read>) => {
+    if (stream.includes('text:')) looked.add(stream)
+    return eventlog.read(stream, options)
+  }
+  const counting = async <T>(act: () => Promise<T>) => {
+    looked.clear()
+    const value = await act()
+    return { value, looked: looked.size }
+  }
+  const own = await startEngine(() => says('hello'), { model: { contextTokens: 4_000_000 }, given: { storage, eventlog: { ...eventlog, read } }, credits: 1_000_000, env: { RUNS_PAGE_CHARS_MAX: '2000000', RUNS_SEARCH_WAIT_MS: '600000' } })
+  const call = async (method: string, path: string, body?: object) => (await own.call(method, path, { token: own.who.token, ...(body ? { body } : {}) })).body as { id: string; items: { content: string }[]; next_cursor?: string }
+  let session: string | undefined
+  const say = async () => {
+    const started = await own.chat('x'.repeat(900_000), session ? { session_id: session } : {})
+    session = started.session_id
+    await own.read(started.run_id)
+    await own.closed(started.run_id)
+  }
+  for (let i = 0; i < 9; i++) await say()
+  const page = (cursor?: string) => call('GET', `/sessions/${session}/messages?limit=200${cursor ? `&cursor=${cursor}` : ''}`)
+  const first = await counting(() => page()), contents = first.value.items.map(({ content }) => content.length)
+  assert.equal(contents, [900_000, 5, 900_000, 5])
+  assert.ok(first.looked <= 4, `${first.looked} long texts were read for a page that holds two`)
+  let told = contents.length
+  for (let next = first.value.next_cursor; next;) {
+    const { items, next_cursor: further } = await page(next)
+    told += items.length
+    next = further
+  }
+  assert.is(told, 18, 'every message is on some page')
+  assert.is((await counting(() => call('POST', `/sessions/${session}/branch`, {}))).looked, 0, 'a fork shares its texts unread')
+  const next = await counting(say)
+  assert.ok(next.looked <= 5, `${next.looked} long texts were read for a history that holds two`)
+})
+
 test('verify tells of a run that has ended and was never closed', async () => {
   const idle = await startEngine(() => says('x'), { env: { RUNS_SWEEP_MS: '600000' } }), usage = { inputTokens: 0, outputTokens: 0 }
   const records = [took(1), ending({ terminal: { type: 'done', status: 'done' }, usage, charged: false }), event('usage', { input_tokens: 0, output_tokens: 0, total_tokens: 0, credits: 0, model: 'puppet', model_calls: 0 }), event('done', { status: 'done', session_id: crypto.randomUUID() })]

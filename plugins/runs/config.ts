@@ -29,6 +29,7 @@ export const RunsConfig = t.Object({
   retention_ms: setting(60_000, 50, 'How often runs whose time has come are looked for, in milliseconds.'),
   arguments_bytes_max: setting(262_144, 1024, 'Bytes (as JSON) of the arguments of a tool call, or of a question that a tool asks; a call beyond it is told to the model as failed.'),
   arguments_depth_max: setting(64, 1, 'Levels of arrays and objects in the arguments of a tool call.'),
+  page_chars_max: setting(4_000_000, 1, 'Characters of the messages on one page of a conversation; a page is shorter where they are long, and holds at least one exchange.'),
   search_chars_max: setting(400_000, 1000, 'Characters of one message that the search finds words in.'),
   search_wait_ms: setting(200, 0, 'How long after the end of a run its messages wait to be written into the search index together with others, in milliseconds.'),
   sessions_max_per_org: setting(1_000_000, 1, 'Conversations of one organisation; beyond them none is begun.'),

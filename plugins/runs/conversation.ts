@@ -4,7 +4,7 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, type Run } from './collections.ts'
 import type { SeenEnded } from './ended.ts'
 import { charsPerToken } from './price.ts'
-import type { ReadTexts } from './copies.ts'
+import { withTexts, type ReadTexts } from './copies.ts'
 
 /** Past runs that a conversation reaches back to, and their characters. */
 const historyRunsMax = 50
@@ -30,7 +30,7 @@ export const createConversation = ({ store, readUploads, ended, readTexts }: Dep
     // The run before this one may have ended, and its document not have heard of it.
     const { items } = await store.tenant(run).find(Runs, { where: { sessionId: run.sessionId, id: { lt: run.id }, status: { in: ['done', 'running'] } }, orderBy: ['id', 'desc'], limit: historyRunsMax })
     let chars = 0
-    for (const { status, request, answer, answerCut } of await readTexts(run, await Promise.all(items.map(ended)))) {
+    for await (const { status, request, answer, answerCut } of withTexts(run, items, { ended, readTexts })) {
       if (status !== 'done') continue
       chars += request.message.length + (answer?.length ?? 0)
       if (chars > historyCharsMax) break

@@ -29,32 +29,65 @@ export const createReadTexts = ({ store, ended }: { store: ScopedStorage; ended:
   })
 }
 
+/** Runs whose texts are read at a time: those of one may take megabytes. */
+const wholeTogether = 4
+type Reading = { readonly ended: SeenEnded; readonly readTexts: ReadTexts }
+/** The runs with their texts, in their order. Whoever has enough of them reads no further. */
+export async function* withTexts(scope: { readonly orgId: string }, runs: readonly Run[], { ended, readTexts }: Reading): AsyncGenerator<Run> {
+  for (let at = 0; at < runs.length; at += wholeTogether)
+    yield* await readTexts(scope, await Promise.all(runs.slice(at, at + wholeTogether).map(run => ended(run))))
+}
+
 type Removing = { readonly log: Eventlog; readonly texts: Texts; readonly now: number }
 
-/** Copies of these runs get their texts: the first of each has them from now on, the others name it. */
-async function bequeath(own: Store, { texts, now }: Removing, runs: readonly Run[]): Promise<void> {
+/** One of these copies has the texts of `gone` from now on. Undefined where each was removed, or has a source again. */
+async function inherit(own: Store, { texts, now }: Removing, gone: Run, copies: readonly Run[]): Promise<Run | undefined> {
+  const { id: source, request: { message }, answer = '' } = gone
+  for (const copy of copies) {
+    const { request, long, ...stored } = await texts.stored({ ...copy, request: { ...copy.request, message }, answer })
+    const set = { request, answer: stored.answer, ...(long ? { long } : {}), unindexed: now }
+    const heir = await own.update(Runs, copy.id, { set, unset: ['source'] }, { if: { source } })
+    if (heir) return heir
+    // It was removed meanwhile, and nobody else knows of the texts that were just written for it.
+    if (long && !(await own.get(Runs, copy.id))) await texts.remove({ ...copy, long })
+  }
+  return undefined
+}
+/** Copies of these runs get their texts: one of each has them from now on, the others name it. */
+async function bequeath(own: Store, removing: Removing, runs: readonly Run[]): Promise<void> {
   const gone = new Map(runs.map(run => [run.id, run]))
-  for (;;) {
+  while (gone.size > 0) {
     const { items } = await own.find(Runs, { where: { source: { in: [...gone.keys()] } }, limit: togetherMax })
     if (items.length === 0) return
-    for (const [source, [heir, ...others]] of Map.groupBy(items, run => run.source!)) {
-      const { request: { message }, answer = '' } = gone.get(source)!
-      const { request, long, ...stored } = await texts.stored({ ...heir!, request: { ...heir!.request, message }, answer })
-      const set = { request, answer: stored.answer, ...(long ? { long } : {}), unindexed: now }
-      await own.update(Runs, heir!.id, { set, unset: ['source'] }, { if: { source } })
-      for (const { id } of others) await own.update(Runs, id, { set: { source: heir!.id } }, { if: { source } })
+    for (const [source, copies] of Map.groupBy(items, run => run.source!)) {
+      const heir = await inherit(own, removing, gone.get(source)!, copies)
+      if (!heir) continue
+      for (const { id } of copies) if (id !== heir.id) await own.update(Runs, id, { set: { source: heir.id } }, { if: { source } })
+      // Whoever removed the heir before the others named it found no copy of it.
+      if (!(await own.get(Runs, heir.id))) gone.set(heir.id, { ...gone.get(source)!, id: heir.id })
     }
+  }
+}
+/** Of a copy without texts. It may inherit some at any moment: then it is removed like every run that has some. */
+async function removeCopy(own: Store, removing: Removing, copy: Run): Promise<void> {
+  for (let seen: Run | undefined = copy; seen; seen = await own.get(Runs, copy.id)) {
+    if (seen.source === undefined) return removeTogether(own, removing, [seen])
+    if (await own.remove(Runs, seen.id, { if: { source: seen.source } })) return
   }
 }
 /** A copy that is being made meanwhile either inherits, or its maker finds the source gone. */
 async function removeTogether(own: Store, removing: Removing, runs: readonly Run[]): Promise<void> {
-  const withTexts = await Promise.all(runs.filter(({ source }) => source === undefined).map(run => removing.texts.whole(run)))
-  await bequeath(own, removing, withTexts)
+  const inherited = await Promise.all(runs.filter(({ source }) => source === undefined).map(run => removing.texts.whole(run)))
+  await bequeath(own, removing, inherited)
   for (const run of runs) {
+    if (run.source !== undefined) {
+      await removeCopy(own, removing, run)
+      continue
+    }
     for (const stream of streamsOf(run)) await removing.log.remove(stream)
     await own.remove(Runs, run.id)
   }
-  await bequeath(own, removing, withTexts)
+  await bequeath(own, removing, inherited)
 }
 
 /** Removes runs with their logs, and nothing that copies of them need. Long texts are in memory one run at a time. */

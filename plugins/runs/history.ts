@@ -42,12 +42,14 @@ export function createHistory({ store, eventlog, clock, sessions, ended, transcr
       await quota.requireRoom(caller)
       const at = messageId === undefined ? undefined : await runOf(own, sessionId, messageId)
       const { items: found } = await own.find(Runs, { where: { sessionId, phase: { in: ['placed', 'closed'] }, ...(at ? { id: { lte: at.run.id } } : {}) }, orderBy: ['id', 'desc'], limit: copiedMax })
-      const id = clock.id(), now = clock.now(), taken = (await Promise.all(found.map(ended))).filter(({ phase }) => phase === 'closed').reverse()
+      const id = clock.id(), now = clock.now(), taken = (await Promise.all(found.map(run => ended(run, 'summary')))).filter(({ phase }) => phase === 'closed').reverse()
       const copies = taken.map((run, i) => copyOf(run, { id: clock.id(), messageId: clock.id(), answerId: clock.id(), sessionId: id, opensSession: i === 0 }, run.id === at?.run.id && !at.isAnswer))
       const { error } = copies.length === 0 ? { error: undefined } : await own.insertMany(Runs, copies)
       if (error) throw error
       if (!(await hasSources(own, copies))) {
-        await own.removeMany(Runs, { sessionId: id })
+        // A copy may have inherited meanwhile, and others may name it.
+        const { items } = await own.find(Runs, { where: { sessionId: id }, limit: copiedMax })
+        await removeRuns(own, { log: eventlog.tenant(caller), texts, now: clock.now() }, items)
         throw fault('CONFLICT', { why: 'the conversation was cut back meanwhile' })
       }
       const fork: Session = { id, orgId: caller.orgId, userId: caller.userId, title: title ?? session.title, appName: session.appName, latest: copies.at(-1)?.id ?? id, queue: [], queued: 0, paused: false, rev: 0, createdAt: now, updatedAt: now, unindexed: now }

@@ -10,7 +10,8 @@ import { shown } from './compact.ts'
 import { Runs, Sessions, streamOf, type Run, type Session } from './collections.ts'
 import type { ArtifactsApi, UploadsApi } from '../files/api.ts'
 import type { SeenEnded } from './ended.ts'
-import { removeRuns, type ReadTexts } from './copies.ts'
+import type { RunsConfig } from './config.ts'
+import { removeRuns, withTexts, type ReadTexts } from './copies.ts'
 import { copiedEvents, type RunService } from './runs.ts'
 import { placeOf, type Transcripts } from './transcripts.ts'
 import { giveBack } from './steps/reserve.ts'
@@ -20,7 +21,7 @@ import type { Texts } from './texts.ts'
 type Paging = { limit?: number; cursor?: string }
 type Deps = {
   store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; billing: Ledger; runs: RunService; ended: SeenEnded; uploads: UploadsApi
-  artifacts: ArtifactsApi; readTexts: ReadTexts; texts: Texts; transcripts: Transcripts
+  artifacts: ArtifactsApi; readTexts: ReadTexts; texts: Texts; transcripts: Transcripts; config: RunsConfig
 }
 /** In GET /sessions/{id}: the latest runs, and the last events of the newest. */
 const recentRuns = 20, recentEvents = 200
@@ -41,7 +42,7 @@ const messagesOf = (run: Run): Static<typeof Message>[] => [
 const paged = ({ limit = 50, cursor }: Paging) => ({ limit, ...(cursor === undefined ? {} : { after: cursor }) })
 const cursorOf = (next: string | undefined) => (next === undefined ? {} : { next_cursor: next })
 
-export function createSessions({ store, eventlog, clock, billing, runs, ended, uploads, artifacts, readTexts, texts, transcripts }: Deps) {
+export function createSessions({ store, eventlog, clock, billing, runs, ended, uploads, artifacts, readTexts, texts, transcripts, config }: Deps) {
   const find = async (caller: Caller, id: string): Promise<Session> => {
     const session = await store.tenant(caller).get(Sessions, id)
     if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
@@ -101,11 +102,21 @@ export function createSessions({ store, eventlog, clock, billing, runs, ended, u
       await own.remove(Sessions, id)
       forget()
     },
-    /** A page of `limit` messages is half as many runs: each has a request and an answer. */
+    /** A page of `limit` messages is half as many runs: each has a request and an answer. It is shorter where they are long. */
     async messages(caller: Caller, id: string, { limit = 50, cursor }: Paging) {
       await find(caller, id)
-      const { items, next } = await store.tenant(caller).find(Runs, { where: { sessionId: id }, ...paged({ limit: Math.ceil(limit / 2), ...(cursor === undefined ? {} : { cursor }) }) })
-      return { items: (await readTexts(caller, await Promise.all(items.map(ended)))).flatMap(messagesOf), ...cursorOf(next) }
+      const page = (runs: number) => store.tenant(caller).find(Runs, { where: { sessionId: id }, ...paged({ limit: runs, ...(cursor === undefined ? {} : { cursor }) }) })
+      const { items, next } = await page(Math.ceil(limit / 2)), told: Static<typeof Message>[] = []
+      let runs = 0, chars = 0
+      for await (const run of withTexts(caller, items, { ended, readTexts })) {
+        const both = messagesOf(run)
+        chars += both.reduce((sum, { content }) => sum + content.length, 0)
+        if (runs > 0 && chars > config.page_chars_max) break
+        told.push(...both)
+        runs++
+      }
+      // The cursor is the storage's own: where the page ends early, that of a page which ends there.
+      return { items: told, ...cursorOf(runs < items.length ? (await page(runs)).next : next) }
     },
     async artifacts(caller: Caller, id: string, paging: Paging) {
       await find(caller, id)

@@ -195,5 +195,32 @@ test('what is under way at a stop is answered, what comes later is refused', asy
   assert.is(seen.length, 1, 'the second never came in')
 })
 
+test('requests that wait behind an answer are so many on all connections together', async () => {
+  const { port, release } = await serve(), behind = 1200, connections = 20
+  const text = 'GET /gate HTTP/1.1\r\nhost: x\r\n\r\n' + 'GET /who HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(behind)
+  let closed = 0
+  const answers = Array.from({ length: connections }, () => new Promise<number>(done => {
+    let heard = '', count = 0
+    const socket = connect(port, '127.0.0.1', () => socket.write(text))
+    socket.on('error', () => undefined).on('close', () => {
+      closed++
+      done(count)
+    })
+    socket.on('data', part => {
+      const lines = (heard + part.toString('latin1')).split('\r\n')
+      // A line may end in the next part.
+      heard = lines.pop()!
+      count += lines.filter(line => line.endsWith('HTTP/1.1 200 OK')).length
+      if (count === behind + 1) done(count)
+    })
+  }))
+  const roomFor = 9
+  for (let wait = 0; closed < connections - roomFor && wait < 200; wait++) await new Promise(soon => setTimeout(soon, 25))
+  assert.ok(closed >= connections - roomFor, `${closed} of ${connections} connections have ended`)
+  release()
+  const full = (await Promise.all(answers)).filter(count => count === behind + 1).length
+  assert.ok(full > 0 && full <= roomFor, `${full} are answered to the last request`)
+})
+
 test.after(async () => void (await Promise.all([...served].map(server => server.close()))))
 test.run()

@@ -10,9 +10,12 @@ type State = { current: Exchange | undefined; readonly waiting: Waiting[]; /** W
 const waitingMax = 16
 /** What one read from the socket may bring all the same. */
 const burstMax = 4096
+/** Requests that wait on all connections together, about a kilobyte each. Past it, a connection ends on which more wait than should. */
+const crowdMax = 10_000
 
 export function createPipeline() {
   const states = new WeakMap<Socket, State>()
+  let crowd = 0
   const stateOf = (socket: Socket): State => {
     let state = states.get(socket)
     if (!state) states.set(socket, (state = { current: undefined, waiting: [], last: undefined }))
@@ -20,9 +23,15 @@ export function createPipeline() {
   }
   const next = (socket: Socket, state: State): void => {
     state.current = undefined
-    if (socket.destroyed || socket.writableEnded) return void state.waiting.splice(0)
+    if (socket.destroyed || socket.writableEnded) {
+      crowd -= state.waiting.splice(0).length
+      return
+    }
     const { request, response, serve } = state.waiting.shift() ?? {}
-    if (serve) begin(socket, state, { request: request!, response: response! }, serve)
+    if (serve) {
+      crowd--
+      begin(socket, state, { request: request!, response: response! }, serve)
+    }
     else state.last?.()
     hold(socket, state)
   }
@@ -42,8 +51,12 @@ export function createPipeline() {
     enter(exchange: Exchange, serve: () => void): void {
       const { socket } = exchange.request, state = stateOf(socket)
       if (!state.current) return begin(socket, state, exchange, serve)
+      // What the same read brought behind the request that was too much.
+      if (socket.destroyed) return
       state.waiting.push({ ...exchange, serve })
-      if (state.waiting.length > burstMax) socket.destroy()
+      crowd++
+      const isTooMuch = state.waiting.length > burstMax || (crowd > crowdMax && state.waiting.length > waitingMax)
+      if (isTooMuch) socket.destroy()
       else if (state.waiting.length === waitingMax + 1) process.nextTick(hold, socket, state)
     },
     current: (socket: Socket): Exchange | undefined => states.get(socket)?.current,
