@@ -1,4 +1,5 @@
-// npm run simulate -- --seeds N --from S --pairs N: one fault at every moment in three orders, worlds by chance, pairs of faults; then whether it finds the faults that are planted into the source.
+// npm run simulate -- --orders N --seeds N --from S --pairs N: one fault at every moment in so many orders, worlds by chance, pairs of faults;
+// then whether it finds the faults that are planted into the source.
 // Ends with the counts; exit code 1 when anything failed.
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -6,7 +7,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { huntAll } from './hunts.ts'
 import { bySeed, pairs, singles, told, worlds, type Count, type Failure } from './sweep.ts'
 
-type Share = { readonly seeds: number; readonly from: number; readonly pairs: number; readonly worker: number; readonly workers: number }
+type Share = { readonly orders: number; readonly seeds: number; readonly from: number; readonly pairs: number; readonly worker: number; readonly workers: number }
 type Report = { readonly name: string; readonly schedules: number; readonly moves: number; readonly ms: number; readonly failures: readonly string[] }
 /** So many failures of a kind are printed; all are counted. */
 const printedMax = 5
@@ -17,10 +18,10 @@ async function gather(name: string, failures: (count: Count) => AsyncIterable<Fa
   return { name, ...count, ms: performance.now() - started, failures: found }
 }
 
-async function work({ seeds, from, pairs: wanted, worker, workers }: Share): Promise<Report[]> {
+async function work({ orders, seeds, from, pairs: wanted, worker, workers }: Share): Promise<Report[]> {
   const mine = <T>(list: readonly T[]) => list.filter((_, i) => i % workers === worker), calm = worlds([undefined])
   return [
-    await gather('one fault', async function* (count) { for (const world of mine(worlds([undefined, 1, 2]))) yield* singles(world, count) }),
+    await gather('one fault', async function* (count) { for (const world of mine(worlds([undefined, 1, 2].slice(0, orders)))) yield* singles(world, count) }),
     await gather('seeds', async function* (count) {
       for (let seed = from + worker; seed < from + seeds; seed += workers) {
         const failure = await bySeed(seed, count)
@@ -32,10 +33,10 @@ async function work({ seeds, from, pairs: wanted, worker, workers }: Share): Pro
 }
 
 if (isMainThread) {
-  const { values } = parseArgs({ options: { seeds: { type: 'string', default: '20000' }, from: { type: 'string', default: '1' }, pairs: { type: 'string', default: '10000' } } })
-  const workers = Math.min(8, availableParallelism()), [seeds, from, wanted] = [values.seeds, values.from, values.pairs].map(Number) as [number, number, number]
+  const { values } = parseArgs({ options: { orders: { type: 'string', default: '3' }, seeds: { type: 'string', default: '20000' }, from: { type: 'string', default: '1' }, pairs: { type: 'string', default: '10000' } } })
+  const workers = Math.min(8, availableParallelism()), [orders, seeds, from, wanted] = [values.orders, values.seeds, values.from, values.pairs].map(Number) as [number, number, number, number]
   const shares = await Promise.all(Array.from({ length: workers }, (_, worker) => new Promise<Report[]>((resolve, reject) => {
-    const share: Share = { seeds, from, pairs: wanted, worker, workers }
+    const share: Share = { orders, seeds, from, pairs: wanted, worker, workers }
     new Worker(new URL(import.meta.url), { workerData: share }).on('message', resolve).on('error', reject)
   })))
   for (const [at, { name }] of shares[0]!.entries()) {
