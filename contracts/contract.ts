@@ -39,6 +39,8 @@ export type Operation = {
   readonly reply: TSchema | 'sse' | 'none' | { readonly bytes: string }
   /** Of success: 200, or 204 where there is no reply, unless said otherwise. */
   readonly status?: number
+  /** Answers 304 to an If-None-Match that names its ETag. */
+  readonly revalidated?: true
   /** Served by every process; a worker serves nothing else. */
   readonly everywhere?: true
   /** A rate of the plugin's `limits`: RATE_LIMITED, with Retry-After, past it. */

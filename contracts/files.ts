@@ -50,7 +50,7 @@ export const Artifact = t.Object({
 export type Artifact = Static<typeof Artifact>
 
 const upload = { params: { id: ref('upload') } }
-const download = 'Always as an attachment, never to be shown in place.'
+const download = 'Of the media type that it was given. Always as an attachment, never to be shown in place.'
 
 export const files = contract({
   'POST /uploads': {
@@ -60,11 +60,11 @@ export const files = contract({
     faults: ['NOT_FOUND', 'QUOTA_REACHED', 'SHEDDING'],
   },
   'GET /uploads/{id}': { ...upload, summary: 'Read an upload: its state and its text', reply: Upload },
-  'GET /uploads/{id}/raw': { ...upload, summary: 'Download an upload as it came', description: download, reply: { bytes: 'application/octet-stream' } },
+  'GET /uploads/{id}/raw': { ...upload, summary: 'Download an upload as it came', description: download, reply: { bytes: '*/*' } },
   'POST /artifacts': {
     summary: 'Create an artifact from your own text', status: 201, reply: Artifact, streamed: 'content', bodyMaxBytes: uploadBodyBytesMax,
     body: NewArtifact,
     faults: ['NOT_FOUND', 'QUOTA_REACHED', 'SHEDDING'],
   },
-  'GET /artifacts/{id}': { summary: 'Download an artifact', description: download, params: { id: ref('artifact') }, reply: { bytes: 'application/octet-stream' } },
+  'GET /artifacts/{id}': { summary: 'Download an artifact', description: download, params: { id: ref('artifact') }, reply: { bytes: '*/*' } },
 })

@@ -64,6 +64,7 @@ function operationOf({ key, group, operation }: Described): Json {
     responses: {
       [String(successOf(operation))]: { description: reasons[successOf(operation)] ?? 'Done', ...successBody(operation) },
       ...(operation.reply === 'sse' ? { 204: { description: 'The stream has ended, and nothing is left behind the cursor: do not come back' } } : {}),
+      ...(operation.revalidated ? { 304: { description: 'What you have is still so' } } : {}),
       ...Object.fromEntries(errors),
     },
   }

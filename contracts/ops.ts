@@ -8,6 +8,6 @@ export const ops = contract({
   'GET /metrics': { summary: 'Metrics in Prometheus text format', description: 'Public, unless METRICS_TOKEN is set: then it is asked for as Authorization: Bearer.', auth: 'public', everywhere: true, reply: { bytes: 'text/plain; version=0.0.4; charset=utf-8' }, faults: ['NOT_FOUND', 'CREDENTIAL_REFUSED'] },
 })
 export const docs = contract({
-  'GET /openapi.json': { summary: 'This document (OpenAPI 3.1)', description: 'Answers 304 to an If-None-Match with its ETag.', auth: 'public', reply: { bytes: 'application/json; charset=utf-8' } },
-  'GET /docs': { summary: 'The same, to read', auth: 'public', reply: { bytes: 'text/html; charset=utf-8' } },
+  'GET /openapi.json': { summary: 'This document (OpenAPI 3.1)', description: 'Answers 304 to an If-None-Match with its ETag.', auth: 'public', revalidated: true, reply: { bytes: 'application/json; charset=utf-8' } },
+  'GET /docs': { summary: 'The same, to read', auth: 'public', revalidated: true, reply: { bytes: 'text/html; charset=utf-8' } },
 })

@@ -103,14 +103,24 @@ export function httpSettings(settings: Settings): HttpSettings {
 
 const envName = (plugin: string, property: string, schema: { 'x-env'?: string }) => schema['x-env'] ?? `${snake(plugin)}_${snake(property)}`
 
-/** A plugin's config, from the settings that its schema names. */
+/** A plugin's config, from the settings that its schema names. It is checked under their names, so that a refusal names what was set. */
 export function readConfig(plugin: Plugin, env: Environment): object {
-  const rows = propertiesOf(plugin.config)
-  const given = Object.fromEntries(rows.flatMap(([property, schema]) => {
-    const value = valueIn(env, envName(plugin.name, property, schema))
-    return value ? [[property, value]] : []
+  const rows = propertiesOf(plugin.config).map(([property, schema]) => ({
+    property, schema, name: envName(plugin.name, property, schema),
   }))
-  return plugin.config ? (createValidator().check('config', plugin.config)(given) as object) : given
+  const given = Object.fromEntries(rows.flatMap(({ name }) => {
+    const value = valueIn(env, name)
+    return value ? [[name, value]] : []
+  }))
+  if (!plugin.config) return given
+  const { required = [] } = plugin.config as { required?: readonly string[] }
+  const named = {
+    ...plugin.config,
+    properties: Object.fromEntries(rows.map(({ name, schema }) => [name, schema])),
+    required: rows.filter(({ property }) => required.includes(property)).map(({ name }) => name),
+  }
+  const checked = createValidator().check('config', named)(given) as Record<string, unknown>
+  return Object.fromEntries(rows.flatMap(({ property, name }) => (name in checked ? [[property, checked[name]]] : [])))
 }
 
 const windows = new Map([[1000, 'SECOND'], [60_000, 'MINUTE'], [3_600_000, 'HOUR']] as const)

@@ -1,4 +1,5 @@
 // Where plugins come from: the folders of plugins/, those of PLUGINS_DIR, and whatever an operator loaded from elsewhere.
+import { fault } from '#contracts/faults.ts'
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,11 +12,13 @@ export const contractsDir = fileURLToPath(new URL('../contracts/', import.meta.u
 /** The file with the plugin: the path itself, `plugin.ts` or `plugin.js` in it, or what its package.json names as main. */
 export function sourceAt(path: string, base = process.cwd()): Source {
   const full = isAbsolute(path) ? path : resolve(base, path)
-  if (!existsSync(full)) throw new Error(`There is nothing at ${full}.`)
+  if (!existsSync(full)) throw fault('PLUGIN_REFUSED', { why: `There is nothing at ${full}.` })
   if (statSync(full).isFile()) return { entry: full }
   const named = existsSync(join(full, 'package.json')) ? (JSON.parse(readFileSync(join(full, 'package.json'), 'utf8')) as { main?: string }).main : undefined
   const found = [...(named === undefined ? [] : [named]), 'plugin.ts', 'plugin.js'].map(name => join(full, name)).find(existsSync)
-  if (!found) throw new Error(`${full} has neither plugin.ts nor plugin.js, nor a package.json with "main".`)
+  if (!found) {
+    throw fault('PLUGIN_REFUSED', { why: `${full} has neither plugin.ts nor plugin.js, nor a package.json with "main".` })
+  }
   return { entry: found }
 }
 

@@ -2,6 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Introspection } from '#kernel'
+import { pageOf } from './page.ts'
 import { createPages } from './pages.ts'
 
 test('both are made once for a set of plugins, and anew for another', () => {
@@ -16,6 +17,18 @@ test('both are made once for a set of plugins, and anew for another', () => {
   generation++
   pages.page(undefined)
   assert.is(made, 2)
+})
+
+test('a field that may be null has its type in its own row, and its fields below it', () => {
+  const place = { type: ['object', 'null'], properties: { city: { type: ['string', 'null'] } } }
+  const schema = { type: 'object', properties: { name: { type: ['string', 'null'] }, place } }
+  const page = pageOf({
+    info: { title: 'x', version: '1', description: '' }, paths: {},
+    components: { schemas: { 'event.seen': schema } },
+  })
+  const [, table] = /<section id="event-seen">.*?<table>(.*?)<\/table>/s.exec(page)!
+  assert.equal(table!.replace(/<tr>.*?<\/tr>/gs, ''), '', 'nothing stands outside a row')
+  assert.equal([...table!.matchAll(/<code>(\w+)<\/code>/g)].map(([, name]) => name), ['name', 'place', 'city'])
 })
 
 test.run()

@@ -25,14 +25,14 @@ function typeOf(schema: Schema): string {
   if (schema.enum) return schema.enum.map(value => JSON.stringify(value)).join(' | ')
   if (Array.isArray(schema.type)) return schema.type.map(type => (type === 'null' ? type : typeOf({ ...schema, type }))).join(' | ')
   if (schema.type === 'array') return `${typeOf(schema.items ?? {})}[]`
-  const bounds = [schema.minimum !== undefined && `≥ ${schema.minimum}`, schema.maximum !== undefined && `≤ ${schema.maximum}`, schema.maxLength !== undefined && `≤ ${schema.maxLength} characters`].filter(Boolean)
+  const bounds = [schema.minimum !== undefined && `≥ ${schema.minimum}`, schema.maximum !== undefined && `≤ ${schema.maximum}`,
+    schema.minLength !== undefined && schema.minLength > 1 && `≥ ${schema.minLength} characters`, schema.maxLength !== undefined && `≤ ${schema.maxLength} characters`].filter(Boolean)
   return [schema['x-ref'] ? `${schema['x-ref']} id` : schema.format ?? schema.type ?? 'any', ...bounds].join(', ')
 }
 
 /** One row a field; fields of fields are indented below it. */
 function rows(schema: Schema | undefined, depth = 0): string {
   if (!schema || depth > 4) return ''
-  if (Array.isArray(schema.type)) return schema.type.map(type => typeOf({ ...schema, type })).join(' | ')
   if (schema.items) return rows(schema.items, depth)
   return Object.entries(schema.properties ?? {}).map(([name, field]) => {
     const notes = [field.description, field.default !== undefined && field.default !== '' ? `Default ${JSON.stringify(field.default)}.` : ''].filter(Boolean).join(' ')

@@ -33,7 +33,7 @@ test('everything that is wrong is told at once, by its setting', async () => {
   const wrong = wrongIn(report)
   assert.equal(wrong.map(([what, setting]) => [what, setting]), [['blobs', 'BLOBS_URL'], ['mail', 'MAIL_URL'], ['models', 'MODELS_URL'], ['address', 'PORT'], ['plugin runs', '']])
   assert.match(wrong[2]![2]!, /there is no adapter "nobody:"/)
-  assert.match(wrong[4]![2]!, /lease_ms/)
+  assert.match(wrong[4]![2]!, /RUNS_LEASE_MS/)
 })
 
 test('two stores that are away are both told, although nothing but a timer is waited for meanwhile', async () => {

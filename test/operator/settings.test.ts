@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { helpOf } from '../../kernel/settings.ts'
+import { helpOf, readConfig } from '../../kernel/settings.ts'
+import ops from '../../plugins/ops/plugin.ts'
 import { loadPlugins } from '../../kernel/sources.ts'
 import { runMain } from '../kit/process.ts'
 
@@ -56,4 +57,8 @@ test.after(() => {
   taken.close()
   rmSync(home, { recursive: true, force: true })
 })
+test("a plugin's setting is refused under the name by which it is set", () => {
+  assert.throws(() => readConfig(ops, { METRICS_PORT: 'x' }), /^METRICS_PORT: must be integer/)
+})
+
 test.run()
