@@ -63,4 +63,21 @@ test('sqlite: a full quota refuses with STORAGE_FULL and keeps what it has; a co
   rmSync(at, { recursive: true })
 })
 
+test('sqlite: of words that are common every one must be held', async () => {
+  const at = folder(), engine = sqliteSearch({ path: join(at, 'search.db') }), passages = engine.within(ORG), id = (n: number) => String(n).padStart(5, '0')
+  await passages.define('c', plain)
+  const fill = async (from: number, count: number, textOf: (n: number) => string) => index(passages, 'c', Array.from({ length: count }, (_, n) => ({ id: id(from + n), text: textOf(n) })))
+  for (let from = 0; from < 6000; from += 1000) await fill(from, 1000, () => 'left right')
+  await fill(10_000, 900, n => (n % 2 ? 'left' : 'right'))
+  await index(passages, 'c', [10_700, 10_002].map(n => ({ id: id(n), text: 'right and left' })))
+  const ours = { id: { prefix: '10' } }
+  const idsOfMatch = async (more: object) => (await passages.match('c', { text: 'left right', where: ours, limit: 100, ...more })).hits.map(hit => hit.id)
+  assert.equal(await idsOfMatch({}), ['10700', '10002'])
+  assert.equal(await idsOfMatch({ before: '10700' }), ['10002'])
+  assert.equal(await idsOfMatch({ limit: 1 }), ['10700'])
+  assert.is((await passages.match('c', { text: 'left right', limit: 100 })).more, true)
+  await engine.close()
+  rmSync(at, { recursive: true })
+})
+
 test.run()

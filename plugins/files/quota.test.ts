@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert'
 import { memoryBlobs } from '#adapters/blobs/memory.ts'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import { base64, startFiles } from '../../test/http/files-kit.ts'
+import { createUsage } from './usage.ts'
 import { endServers, readEvents, startServer } from '../../test/kit/server.ts'
 
 test('beyond its number of files or of their bytes an organisation is told what it has, and what goes makes room', async () => {
@@ -22,6 +23,25 @@ test('beyond its number of files or of their bytes an organisation is told what 
   const { id } = await server.artifacts().create({ orgId: ann.org_id, userId: ann.user_id }, { key: 'k', filename: 'r.txt', mime: 'text/plain', content: Buffer.from('long'), isResult: true })
   assert.ok(id, 'the result of a tool is kept: its run could not go on')
   await server.stop()
+})
+
+test('an organisation that is over its bounds is counted once, however often it asks', async () => {
+  let looks = 0, now = 0, sum = { files: 9, bytes: 9 }
+  const own = {
+    find: async () => ({ items: (looks++, [{ bytes: 5 }, { bytes: 4 }]) }),
+    get: async () => sum,
+    update: async (_: unknown, __: string, { set }: { set?: typeof sum }) => (sum = set ?? sum),
+  }
+  const usage = createUsage({ store: { tenant: () => own } as never, clock: { monotonic: () => now }, config: { files_max_per_org: 4, bytes_max_per_org: 1000 } as never })
+  const asked = async () => usage.requireRoom({ orgId: 'o' }).then(() => 'room', (error: { code: string }) => error.code)
+  assert.equal(await Promise.all(Array.from({ length: 20 }, asked)), Array(20).fill('QUOTA_REACHED'))
+  assert.is(looks, 2, 'one look at the uploads, one at the artifacts')
+  sum = { files: 3, bytes: 9 }
+  assert.is(await asked(), 'room')
+  sum = { files: 9, bytes: 9 }
+  now = 60_000
+  assert.is(await asked(), 'QUOTA_REACHED')
+  assert.is(looks, 4)
 })
 
 test('beyond its number of conversations an organisation begins none, and forks none', async () => {
