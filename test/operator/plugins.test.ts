@@ -73,7 +73,7 @@ test('what fails leaves the old one serving, with a sentence that names the culp
     [() => write('x', '2.0.0', "kernel: '^9.0.0',"), /greeter 2\.0\.0 asks for kernel \^9\.0\.0; this is/],
     [() => write('x', '2.0.0', "uses: { moon: { id: 'port:moon', kind: 'port', version: '1.0.0' } },"), /greeter needs port:moon/],
     [() => write('x', '2.0.0', "commands: { verify: { summary: '', options: {}, run: async () => 1 } },"), /The command verify is claimed by/],
-    [() => write('x', '2.0.0', "config: { type: 'object', required: ['key'], properties: { key: { type: 'string' } } },"), /key: is required/],
+    [() => write('x', '2.0.0', "config: { type: 'object', required: ['key'], properties: { key: { type: 'string' } } },"), /GREETER_KEY: is required/],
     [() => write('x', '2.0.0', "services: { broken: () => { throw new Error('no such thing') } },"), /greeter 2\.0\.0 cannot be built: no such thing/],
     [() => write('x', '2.0.0', "start: () => { throw new Error('no such socket') },"), /greeter 2\.0\.0 cannot be built: no such socket/],
     [() => write('x', '2.0.0', "contract: { 'GET /greeting': { summary: '', auth: 'public', reply: 'none', body: { type: 'nonsense' } } },"), /greeter 2\.0\.0 cannot offer GET \/greeting: /],
