@@ -3,8 +3,8 @@
 import type { WireEvent } from '#contracts/contract.ts'
 import type { Clock } from '#ports/clock.ts'
 
-/** How often an open stream's caller is checked again. */
-const recheckMs = 60_000
+/** How often an open stream's caller is checked again, and how often those whose time has come are looked for. */
+const recheckMs = 60_000, lookMs = 1000
 
 type Batches = AsyncIterable<readonly WireEvent[]>
 type Step = IteratorResult<readonly WireEvent[]> | 'due'
@@ -16,45 +16,60 @@ type Access = {
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal
 }
+type Open = { readonly wake: () => void; dueAt: number }
 
-export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep'> }) {
-  const byUser = new Map<string, Set<() => void>>()
+export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep' | 'monotonic'> }) {
+  const byUser = new Map<string, Set<Open>>(), all = new Set<Open>()
+  let looking = false
 
-  const register = (userId: string, wake: () => void): (() => void) => {
-    const wakes = byUser.get(userId) ?? new Set()
-    byUser.set(userId, wakes.add(wake))
+  /** One timer for all streams, as long as there are some. */
+  const look = async (): Promise<void> => {
+    if (looking) return
+    looking = true
+    while (all.size > 0) {
+      await clock.sleep(lookMs)
+      const now = clock.monotonic()
+      for (const one of all) if (one.dueAt <= now) one.wake()
+    }
+    looking = false
+  }
+  const register = (userId: string, one: Open): (() => void) => {
+    const opened = byUser.get(userId) ?? new Set()
+    byUser.set(userId, opened.add(one))
+    all.add(one)
+    void look()
     return () => {
-      wakes.delete(wake)
-      if (wakes.size === 0) byUser.delete(userId)
+      all.delete(one)
+      opened.delete(one)
+      if (opened.size === 0 && byUser.get(userId) === opened) byUser.delete(userId)
     }
   }
   async function* guarded(events: Batches, { userId, check, signal }: Access & { userId: string }): Batches {
-    const iterator = events[Symbol.asyncIterator](), over = new AbortController()
-    const ends = AbortSignal.any([signal, over.signal])
+    const iterator = events[Symbol.asyncIterator]()
     let isDue = false, settle: (step: Step) => void = () => undefined
     const wake = (): void => {
       isDue = true
       settle('due')
     }
-    const forget = register(userId, wake)
     const gone = (): void => settle({ done: true, value: undefined })
-    const arm = (): void => void clock.sleep(recheckMs, ends).then(wake, gone)
     // A promise a step: racing with one that lasts as long as the stream would keep every event of it.
     const step = (next: Promise<IteratorResult<readonly WireEvent[]>>): Promise<Step> =>
       new Promise((resolve, reject) => {
         settle = resolve
-        if (isDue) resolve('due')
+        if (signal.aborted) gone()
+        else if (isDue) resolve('due')
         next.then(resolve, reject)
       })
-    arm()
+    const one: Open = { wake, dueAt: clock.monotonic() + recheckMs }, forget = register(userId, one)
+    signal.addEventListener('abort', gone, { once: true })
     try {
       let next = iterator.next()
       for (;;) {
         const taken = await step(next)
         if (taken === 'due') {
           isDue = false
+          one.dueAt = clock.monotonic() + recheckMs
           await check()
-          arm()
           continue
         }
         if (taken.done) return
@@ -62,9 +77,8 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep'> }) {
         next = iterator.next()
       }
     } finally {
-      // A reason of its own: the standard one is an error, made with its stack for each stream.
-      over.abort('over')
       forget()
+      signal.removeEventListener('abort', gone)
       // What it waits for may take until the client has gone.
       void Promise.resolve(iterator.return?.()).catch(() => undefined)
     }
@@ -72,7 +86,7 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep'> }) {
   return {
     /** Checks the callers of this user's open streams now. */
     recheck(userId: string): void {
-      for (const wake of [...byUser.get(userId) ?? []]) wake()
+      for (const { wake } of [...byUser.get(userId) ?? []]) wake()
     },
     /** The same events until they end, or until their caller may no longer read them: then it rejects with the fault. */
     guard: (events: Batches, { userId, ...access }: Access): Batches =>
