@@ -39,7 +39,7 @@ type Checked = { readonly kept: readonly Kept[]; readonly failed: number; readon
 async function checkRun(client: Client, follower: Follower): Promise<Checked> {
   const log = await sawItWhole(client, follower), { key } = follower, { made, answered } = callsOf(log), kept: Kept[] = []
   assert.equal([log.at(-1)!.type, log.at(-1)!.data['status']], ['done', 'done'], key)
-  assert.is(textOf(follower.frames.values()), told.repeat(4) + words, key)
+  assert.is(textOf(follower.frames.values()), `${told}\n\n`.repeat(4) + words, key)
   assert.equal(made.map(({ name, call_id: id }) => [name, id]), answered.map(({ name, call_id: id }) => [name, id]), `${key}: each call has one result`)
   assert.equal(made.map(({ name }) => name), ['remember', 'recall', 'remember', 'recall'], key)
   let failed = 0, last: string | undefined
@@ -65,7 +65,7 @@ async function checkRun(client: Client, follower: Follower): Promise<Checked> {
 async function heldBy(url: string, orgId: string): Promise<readonly Passage[]> {
   const engine = await openSearch(opening(url, { clock: systemClock() })), held: Passage[] = []
   for (let after = ''; ; after = held.at(-1)!.id) {
-    const { passages } = await engine.contents(orgId, remembered, { after, limit: 1000 })
+    const { passages } = await engine.contents(orgId, `memory/${remembered}`, { after, limit: 1000 })
     held.push(...passages)
     if (passages.length < 1000) break
   }
