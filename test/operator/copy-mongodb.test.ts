@@ -15,7 +15,7 @@ if (mongoUrl === undefined) test.skip('storage copy: to MongoDB and back (MONGOD
 else {
   const home = mkdtempSync(join(tmpdir(), 'agent-platform-copy-')), place = (name: string) => join(home, name)
   const env = { DATA_DIR: place('live') }, { url, clean } = freshDatabase()
-  const there = ['--from', 'sqlite:', '--to', url.href], back = ['--from', url.href, '--to', `sqlite://${place('back.db')}`, '--blobs_to', `file:${place('back-blobs')}`]
+  const there = ['--from', 'sqlite:', '--to', url.href], back = ['--from', url.href, '--to', `sqlite://${place('back.db')}`, '--blobs_to', `file:${place('back-blobs')}`, '--search_to', `sqlite://${place('back-search.db')}`]
 
   test('SQLite to MongoDB, killed on the way, and back again: the same digests, and the same answers', async () => {
     const made = await makeInstallation(env, 600), before = await answersOf(env, made)
@@ -27,7 +27,7 @@ else {
     const second = await copy(back, env)
     assert.equal([second.code, second.answer.ok], [0, true], `${second.err} ${differing(second.answer)}`)
     assert.equal(told(second.answer), told(first.answer))
-    assert.equal(await answersOf({ ...env, STORAGE_URL: `sqlite://${place('back.db')}`, BLOBS_URL: `file:${place('back-blobs')}` }, made), before)
+    assert.equal(await answersOf({ ...env, STORAGE_URL: `sqlite://${place('back.db')}`, BLOBS_URL: `file:${place('back-blobs')}`, SEARCH_URL: `sqlite://${place('back-search.db')}` }, made), before)
     assert.equal(await answersOf({ ...env, STORAGE_URL: url.href }, made), before, 'the server in between answers the same')
     assert.match((await copy(there, env)).answer.error ?? '', /^to: is not empty/)
   })
@@ -41,7 +41,7 @@ else {
     assert.equal([code, answer.ok, answer.why?.split('.')[0]], [1, false, 'Source and target differ: documents of users'])
     await db.collection<{ _id: string }>('_collections').deleteOne({ _id: 'sessions' })
     await db.collection<{ _id: string }>('c_storage_copies').deleteMany({})
-    assert.match((await copy(['--from', other.url.href, '--to', `sqlite://${place('refused.db')}`], env)).answer.error ?? '', /it does not say what sessions is/)
+    assert.match((await copy(['--from', other.url.href, '--to', `sqlite://${place('refused.db')}`, '--search_to', `sqlite://${place('refused-search.db')}`], env)).answer.error ?? '', /it does not say what sessions is/)
     await close()
     await other.clean()
   })
