@@ -2,19 +2,21 @@
 import { spawn } from 'node:child_process'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
-import { collection, type StorageEngine } from '#ports/storage.ts'
+import { collection, type StorageEngine, type Where } from '#ports/storage.ts'
 import { refuses } from '../../../test/kit/runner.ts'
 import { sqlitePlace } from '../../../test/kit/sqlite.ts'
 import { systemClock } from '../../clock/system.ts'
-import { checkDurable } from './database.ts'
+import { checkDurable, openDatabase } from './database.ts'
 import { sharedWriter } from './sharing.ts'
+import { openTable } from './tables.ts'
+import { conditions } from './where.ts'
 
 const things = collection<{ id: string; pad?: string; n?: number }>({ name: 'things', scope: 'platform', index: [['n']] })
 const child = fileURLToPath(new URL('../../../test/kit/sqlite-child.ts', import.meta.url))
@@ -40,6 +42,27 @@ async function opened(place: Awaited<ReturnType<typeof sqlitePlace>>, parameters
   await engine.define(things)
   return engine
 }
+
+withPlace('a document that is named by its id is found by it, whatever else is asked of it', async (place) => {
+  const db = openDatabase({ path: place.path, bytesMax: 0 })
+  const spec = collection<{ id: string; orgId: string; key?: string; due?: number }>({
+    name: 'jobs', scope: 'tenant', unique: [['orgId', 'key']], index: [['due'], ['orgId', 'due']],
+  })
+  const table = openTable(db, spec)
+  const planOf = (where: Where, rest = '') => {
+    const bound: SQLInputValue[] = []
+    const sql = `SELECT doc FROM ${table.sql} WHERE ${conditions(where, table.has, bound).join(' AND ')}${rest}`
+    return db.raw.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...bound).map((row) => String(row['detail'])).join('; ')
+  }
+  const byId = /SEARCH c_jobs USING INDEX sqlite_autoindex_c_jobs_1 \(id=\?\)/
+  assert.match(planOf({ orgId: 'a', id: 'x' }), byId)
+  assert.match(planOf({ orgId: 'a', id: { in: ['x', 'y'] } }, ' ORDER BY id'), byId)
+  assert.match(planOf({ orgId: 'a', key: 'k', id: { in: ['x', 'y'] } }, ' ORDER BY id'), byId)
+  assert.match(planOf({ orgId: 'a', due: { gte: 1, lt: 9 }, id: { in: ['x', 'y'] } }), byId)
+  assert.match(planOf({ due: { exists: true }, id: { in: ['x', 'y'] } }, ' AND rowid > 0 ORDER BY rowid'), byId)
+  assert.match(planOf({ orgId: 'a', due: 3 }), /USING INDEX i_jobs_/)
+  db.close()
+})
 
 withPlace('kill -9 in mid-write keeps every write whose durable() resolved, and frees the lock', async (place) => {
   const writing = spawn(process.execPath, [child, place.path], { stdio: ['ignore', 'pipe', 'inherit'] })
