@@ -50,7 +50,7 @@ async function* cut(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Arr
   if (together.length > 0) yield together
 }
 
-export async function mongoBlobs({ connection: { db, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): Promise<BlobsEngine> {
+export async function mongoBlobs({ connection: { db, send, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): Promise<BlobsEngine> {
   const files = db.collection<File>(`${bucketName}.files`), chunks = db.collection<Chunk>(`${bucketName}.chunks`), uploads = db.collection<Upload>(`${bucketName}.uploads`)
   await orTold(Promise.all([
     files.createIndexes([{ name: 'address', key: { filename: 1 }, unique: true }]),
@@ -96,7 +96,8 @@ export async function mongoBlobs({ connection: { db, ping, close }, clock, log }
     try {
       for await (const together of cut(measured())) {
         if (!(await note(_id, n === 0)) && n > 0) throw lost()
-        await chunks.insertMany(together.map((data) => ({ _id: new ObjectId(), files_id: _id, n: n++, data: new Binary(data) })))
+        const written = together.map((data) => ({ _id: new ObjectId(), files_id: _id, n: n++, data: new Binary(data) }))
+        await send((bound) => chunks.insertMany(written, { ...bound }))
       }
       blob = { hash: digest.digest('hex'), bytes }
       if (await files.findOne({ filename: filename(blob.hash) }, { projection: { _id: 1 } })) await drop(_id)

@@ -11,6 +11,7 @@ import { createFanout } from '../_shared/fanout.ts'
 import { createLanes } from '../_shared/lanes.ts'
 import { createLru } from '../_shared/lru.ts'
 import { closed as closedFault, connect, isUnanswered, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
+import type { Send } from '../_shared/mongodb/sends.ts'
 import { watchInserts } from '../_shared/mongodb/watch.ts'
 
 /** `s`: the stream; `g`: its edition, another one after each rewrite; `f`, `l`: the first and last seq that it stands for; `b`: the events. */
@@ -27,12 +28,12 @@ const duplicate = 11_000
 const readBackShare = 1 / 4
 
 /** Appends of many streams travel together: what comes while one message is under way goes with the next. */
-function createWriter(segments: Kept<Segment>) {
+function createWriter(segments: Kept<Segment>, sending: Send) {
   let waiting: Waiting[] = [], busy = false
   const send = async (batch: readonly Waiting[]) => {
     const failures = new Map<number, unknown>()
     try {
-      await segments.insertMany(batch.map(({ segment }) => segment), { ordered: false })
+      await sending((bound) => segments.insertMany(batch.map(({ segment }) => segment), { ordered: false, ...bound }))
     } catch (error) {
       if (!(error instanceof MongoBulkWriteError) || isUnanswered(error)) return batch.forEach(({ failed }) => failed(told(error)))
       for (const one of [error.writeErrors].flat()) failures.set(one.index, one)
@@ -57,10 +58,10 @@ function createWriter(segments: Kept<Segment>) {
   })
 }
 
-export async function mongoEventlog({ connection: { db, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): Promise<EventlogEngine> {
+export async function mongoEventlog({ connection: { db, send, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): Promise<EventlogEngine> {
   const segments = db.collection<Segment>('_segments'), heads = db.collection<Head>('_streams')
   await orTold(segments.createIndexes([{ key: { s: 1, g: 1, l: 1 }, name: 'stream' }]))
-  const write = createWriter(segments), lanes = createLanes(), standings = createLru<string, Standing>(standingsKept), appends = new Map<string, Asked[]>(), stopping = new AbortController()
+  const write = createWriter(segments, send), lanes = createLanes(), standings = createLru<string, Standing>(standingsKept), appends = new Map<string, Asked[]>(), stopping = new AbortController()
   let isClosed = false, closing: Promise<void> | undefined
 
   const check = () => {
@@ -113,7 +114,7 @@ export async function mongoEventlog({ connection: { db, ping, close }, clock, lo
   /** Everything of the stream in another edition, which counts from one moment on; then the old one goes. */
   const replace = async (name: string, { edition, trimmed }: Standing, next: readonly Segment[]): Promise<void> => {
     await orTold(segments.deleteMany({ s: name, g: edition + 1 }))
-    await orTold(segments.insertMany([...next], { ordered: true }))
+    await orTold(send((bound) => segments.insertMany([...next], { ordered: true, ...bound })))
     await orTold(edition === 0 && trimmed === 0 ? heads.updateOne({ _id: name }, { $set: { g: 1 }, $setOnInsert: { t: 0 } }, { upsert: true }) : heads.updateOne({ _id: name, g: edition }, { $set: { g: edition + 1 } }))
     await orTold(segments.deleteMany({ s: name, g: edition }))
     standings.delete(name)

@@ -71,7 +71,7 @@ const createFiring = ({ rows, engine, clock, log }: World) => counted(engine, {
 })
 
 export async function agendaQueue({ connection, clock, log }: { connection: Connection; clock: Clock; log: Log }): Promise<Queue> {
-  const { db } = connection, rows = rowsIn(db, clock)
+  const { db } = connection, rows = rowsIn(connection, clock)
   await prepareRows(db)
   const engine = await startAgenda({ db, rows, clock, log }), world = { rows, engine, clock, log }
   const stopFiring = createFiring(world), takers = new Set<Taker>(), watching = new AbortController()

@@ -17,7 +17,7 @@ const together = 200
 
 type Source = Pick<Kept, 'id' | 'text' | 'fields'> & { readonly said: Stored['said']; readonly vector?: Stored['vector'] }
 
-export async function mongoSearch({ connection: { db, ping, close }, clock }: { connection: Connection; clock: Clock; log?: Log }): Promise<SearchEngine> {
+export async function mongoSearch({ connection: { db, send, ping, close }, clock }: { connection: Connection; clock: Clock; log?: Log }): Promise<SearchEngine> {
   const { check, track, signal: closing, close: end } = workGate(WHAT), catalogue = createCatalogue(db, clock, closing), { passages } = catalogue
   await catalogue.ready()
 
@@ -31,7 +31,8 @@ export async function mongoSearch({ connection: { db, ping, close }, clock }: { 
         return { _id: at + id, g: at, key: id, text, language, fields, length: all.length, terms: counted(all), ...(said ? { said } : {}), ...(vector ? { vector } : {}) }
       })
       signal?.throwIfAborted()
-      await orTold(passages.bulkWrite(documents.map(replacement => ({ replaceOne: { filter: { _id: replacement._id }, replacement, upsert: true } })), { ordered: false }))
+      const writes = documents.map(replacement => ({ replaceOne: { filter: { _id: replacement._id }, replacement, upsert: true } }))
+      await orTold(send((bound) => passages.bulkWrite(writes, { ordered: false, ...bound })))
     }
   }
   const refill: Refill = async (from, { at, spec, analyser }, renew) => {

@@ -10,6 +10,7 @@ import { createLanes, type Lanes } from '../_shared/lanes.ts'
 import { closed, connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 import { all, behind, conditions, type Stored } from '../_shared/mongodb/filters.ts'
 import { createIndexes, sortOf } from '../_shared/mongodb/indexes.ts'
+import type { Bound } from '../_shared/mongodb/sends.ts'
 
 type Table = { readonly name: string; spec: Collection; readonly kept: Kept<Stored>; readonly lanes: Lanes; expires: string | undefined; sweptAt: number }
 
@@ -26,7 +27,7 @@ const docOf = ({ _id, _rev: _, ...fields }: Stored): Fields => ({ id: _id, ...fi
 const storedOf = ({ id, ...fields }: Fields, rev: number): Stored => ({ _id: id as string, ...fields, _rev: rev })
 const revOf = ({ _rev: rev }: Stored) => rev as number
 
-export function mongoStorage({ connection: { db, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): StorageEngine {
+export function mongoStorage({ connection: { db, send, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): StorageEngine {
   const tables = new Map<string, Table>(), specs = db.collection<{ _id: string; spec: string }>(specsName), indexes = createIndexes({ db, clock, log })
   let isClosed = false, closing: Promise<void> | undefined
 
@@ -51,13 +52,13 @@ export function mongoStorage({ connection: { db, ping, close }, clock, log }: { 
   }
   const sweepNow = async (table: Table) => void (table.expires !== undefined && clock.monotonic() - table.sweptAt > sweepMs && (await sweep(table)))
   /** A document past its expiry that still waits to be taken out must not take the place of a new one. */
-  const write = async <T>(table: Table, act: () => Promise<T>): Promise<T> => {
+  const write = async <T>(table: Table, act: (bound: Bound) => Promise<T>): Promise<T> => {
     try {
-      return await act()
+      return await send(act)
     } catch (error) {
       const known = told(error)
       if ((known as { code?: string }).code !== 'DUPLICATE' || !(await sweep(table))) throw known
-      return orTold(act())
+      return orTold(send(act))
     }
   }
   const read = async (table: Table, id: string): Promise<Stored | undefined> => {
@@ -70,7 +71,8 @@ export function mongoStorage({ connection: { db, ping, close }, clock, log }: { 
       if (!stored || !matches(docOf(stored), where)) return undefined
       const text = JSON.stringify(applyChange(docOf(stored), change)), next = JSON.parse(text) as Fields
       checkSize(table.name, text)
-      const { matchedCount } = await write(table, () => table.kept.replaceOne({ _id: id, _rev: revOf(stored) } as never, storedOf(next, revOf(stored) + 1)))
+      const { matchedCount } = await write(table, (bound) =>
+        table.kept.replaceOne({ _id: id, _rev: revOf(stored) } as never, storedOf(next, revOf(stored) + 1), { ...bound }))
       if (matchedCount === 1) return next
     }
   }
@@ -115,7 +117,7 @@ export function mongoStorage({ connection: { db, ping, close }, clock, log }: { 
     },
     async insert(collection, doc) {
       const table = of(collection), stored = insertable(table, doc)
-      await table.lanes.one(doc.id, () => write(table, () => table.kept.insertOne(stored)))
+      await table.lanes.one(doc.id, () => write(table, (bound) => table.kept.insertOne(stored, { ...bound })))
       await sweepNow(table)
     },
     async insertMany(collection, docs) {
@@ -126,7 +128,7 @@ export function mongoStorage({ connection: { db, ping, close }, clock, log }: { 
         for (let done = 0; done < stored.length;) {
           try {
             await orTold(sweepNow(table))
-            done += (await table.kept.insertMany(stored.slice(done), { ordered: true })).insertedCount
+            done += (await send((bound) => table.kept.insertMany(stored.slice(done), { ordered: true, ...bound }))).insertedCount
           } catch (error) {
             if (error instanceof MongoBulkWriteError) done += error.insertedCount
             const known = told(error) as Error

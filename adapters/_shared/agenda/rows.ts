@@ -1,12 +1,12 @@
 // Jobs in Agenda's collection and in Agenda's words, with what it does not know beside them: the state, the tries, and the key that makes a job the only one.
 import { createHash } from 'node:crypto'
-import { MongoServerError, ObjectId, type Collection, type Db, type WithId } from 'mongodb'
+import { MongoServerError, ObjectId, type Collection, type Db, type OptionalUnlessRequiredId, type WithId } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Depth, JobState } from '#ports/queue.ts'
 import type { Json } from '#ports/token.ts'
 import { keptMs, type Lease } from '../leased-run.ts'
-import { orTold } from '../mongodb/database.ts'
+import { orTold, type Connection } from '../mongodb/database.ts'
 
 /** Agenda's own name for it, by which its tools find it. */
 export const collectionName = 'agendaJobs'
@@ -42,7 +42,7 @@ export async function prepareRows(db: Db): Promise<void> {
 }
 
 /** `watchable`: the collection, for whoever wants to hear of insertions. */
-export function rowsIn(db: Db, clock: Clock) {
+export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clock) {
   const kept: Collection<Fields> = db.collection(collectionName)
   const at = (ms: number) => new Date(ms)
   const now = () => at(clock.now())
@@ -58,7 +58,8 @@ export function rowsIn(db: Db, clock: Clock) {
     async add({ id = new ObjectId(), name, data, due, active }: NewRow): Promise<string> {
       for (;;) {
         try {
-          await kept.insertOne({ _id: id, name, data: JSON.stringify(data), type: 'normal', priority: 0, nextRunAt: at(due), ...waiting, attempt: 0, ...(active === undefined ? {} : { active }) })
+          const row: OptionalUnlessRequiredId<Fields> = { _id: id, name, data: JSON.stringify(data), type: 'normal', priority: 0, nextRunAt: at(due), ...waiting, attempt: 0, ...(active === undefined ? {} : { active }) }
+          await send((bound) => kept.insertOne(row, { ...bound }))
           return id.toHexString()
         } catch (error) {
           if (!isDuplicate(error)) return await orTold(Promise.reject(error))

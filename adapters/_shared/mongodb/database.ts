@@ -1,17 +1,19 @@
 // A connection to a MongoDB deployment, and its failures in the platform's words.
 import { MongoBulkWriteError, MongoClient, MongoError, MongoServerError, type Db } from 'mongodb'
 import { fault, type Fault } from '#contracts/faults.ts'
+import { createSend, type Send } from './sends.ts'
 
 const WHAT = 'The database'
 const DATABASE_DEFAULT = 'agent_platform'
 const TIMEOUT_MS = 20_000
+const SELECTION_MS = 5000
 
 /** What a mongodb: URL may carry, in MongoDB's own words (https://www.mongodb.com/docs/manual/reference/connection-string-options/). */
 export const urlOptions = {
   hosts: 'Further members of the deployment, host:port with commas between them; mongodb://a:27017,b:27017/db says the same.', srv: 'true: the host names a list of hosts in DNS (what mongodb+srv: means); default false.',
   replicaSet: 'Name of the replica set.', directConnection: 'true: this one server and no other of its set; default false.', authSource: 'The database that knows the user; default admin.', authMechanism: 'How the user proves who it is; default by the server.',
   tls: 'true: encrypted; default false, with mongodb+srv true.', tlsCAFile: 'PEM file of the authority that signed the server\'s certificate.', tlsCertificateKeyFile: 'PEM file of the certificate and key that this side shows.',
-  maxPoolSize: 'Connections at most; default 100.', appName: 'Shown in the server\'s log.', socketTimeoutMS: `How long the server may be silent in a call; default ${TIMEOUT_MS}.`, serverSelectionTimeoutMS: 'How long a call looks for a server that takes writes; default 5000.',
+  maxPoolSize: 'Connections at most; default 100.', appName: 'Shown in the server\'s log.', socketTimeoutMS: `How long the server may be silent in a call; default ${TIMEOUT_MS}.`, serverSelectionTimeoutMS: `How long a call looks for a server that takes writes; default ${SELECTION_MS}.`,
 } as const
 
 export const closed = (): Fault => fault('UNAVAILABLE', { what: WHAT, why: 'it is closed' })
@@ -38,15 +40,22 @@ export function hrefOf(url: URL): string {
   return plain.href.replace(/^mongodb:/, srv === 'true' ? 'mongodb+srv:' : 'mongodb:').replace(url.host, hosts ? `${url.host},${hosts}` : url.host)
 }
 
-export type Connection = { readonly db: Db; ping(): Promise<void>; close(): Promise<void> }
+export type Connection = {
+  readonly db: Db
+  /** For every call that may send more than a socket takes at once. */
+  readonly send: Send
+  ping(): Promise<void>
+  close(): Promise<void>
+}
 
 /** Writes are acknowledged by a majority, in its journal: what is applied is durable. Reads see what a majority has:
  *  nothing is shown, and nothing is decided, that a fail-over takes back. The driver finds the server again by itself. UNAVAILABLE when none answers now. */
 export async function connect(url: URL): Promise<Connection> {
   const number = (name: string, standard: number) => Number(url.searchParams.get(name) ?? standard)
+  const socketTimeoutMS = number('socketTimeoutMS', TIMEOUT_MS), serverSelectionTimeoutMS = number('serverSelectionTimeoutMS', SELECTION_MS)
   const client = new MongoClient(hrefOf(url), {
     writeConcern: { w: 'majority', journal: true }, readConcern: { level: 'majority' }, readPreference: 'primary', retryReads: true, retryWrites: true, ignoreUndefined: true,
-    socketTimeoutMS: number('socketTimeoutMS', TIMEOUT_MS), serverSelectionTimeoutMS: number('serverSelectionTimeoutMS', 5000), connectTimeoutMS: 5000, appName: url.searchParams.get('appName') ?? 'agent-platform',
+    socketTimeoutMS, serverSelectionTimeoutMS, connectTimeoutMS: 5000, appName: url.searchParams.get('appName') ?? 'agent-platform',
   })
   const db = client.db(decodeURIComponent(url.pathname.slice(1)) || DATABASE_DEFAULT), ping = async () => void (await orTold(db.command({ ping: 1 })))
   try {
@@ -55,7 +64,8 @@ export async function connect(url: URL): Promise<Connection> {
     await client.close()
     throw error
   }
-  return { db, ping, close: () => client.close() }
+  const send = createSend(client, socketTimeoutMS + serverSelectionTimeoutMS)
+  return { db, send, ping, close: () => client.close() }
 }
 
 /** Milliseconds since 1970 by the server, whose clock is the same for every process (https://www.mongodb.com/docs/manual/reference/command/hello/: `localTime`). */
