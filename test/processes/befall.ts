@@ -61,8 +61,12 @@ export async function befalls(test: Test, what: string, act: (scene: Scene) => P
       }, size)
       // Whatever happens, what the store itself lost is told first: it is no fault of the product.
       const [, { acknowledged, lost }] = await Promise.all([playing.catch(async (error: unknown) => {
-        const told = await control()
-        throw new Error(`${(error as Error).message}\nThe client beside it lost ${told.lost.length} of ${told.acknowledged} acknowledged writes.\n${await toldOf(database, cluster.orgId, followers)}`, { cause: error })
+        // The store may be down at this moment, too: that must not hide what went wrong.
+        const why = (failure: unknown) => `not to be had: ${(failure as Error).message}`
+        const kept = await control().then(({ lost, acknowledged }) => `lost ${lost.length} of ${acknowledged}`, why)
+        const runs = await toldOf(database, cluster.orgId, followers).catch(why)
+        const message = (error as Error).message
+        throw new Error(`${message}\nAcknowledged writes of the client beside it: ${kept}\n${runs}`, { cause: error })
       }), playing.then(control, () => ({ acknowledged: 0, lost: [] }))])
       assert.ok(acknowledged > 50, `${acknowledged} writes beside it`)
       assert.equal(lost, [], 'the store kept what it acknowledged')

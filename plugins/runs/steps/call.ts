@@ -39,8 +39,9 @@ export type Calling = {
 }
 const timeoutDefaultMs = 30_000
 const errorCharsMax = 500
-/** Where something is away: how often it is tried again, and how long before the first of these tries, in milliseconds; twice as long before each further one. */
-const awayTriesMax = 5, awayMs = 50
+/** Where something is away: how often it is tried again, and how long before the first of these tries, in milliseconds;
+ *  twice as long before each further one, up to a bound. Together that is some twenty seconds. */
+const awayTriesMax = 10, awayMs = 50, awayMsMax = 5000
 const unknownOutcome: Outcome = { status: 'unknown', content: 'It is not known whether this call was carried out. It was not repeated. Tell the user, and do not call it again unless the user asks for it.' }
 
 /** The same for every try of this call, and for no other: a UUID (version 8, RFC 9562 section 5.8) of where it stands in its run. */
@@ -113,7 +114,7 @@ async function persist(tool: Tool, args: Json, info: Info, callId: string, calli
   let tried = await first(tool, args, info, callId, calling)
   for (let tries = 0; tries < awayTriesMax && tried.away && (effectOf(tool) !== 'once' || tool.probe) && stopper.stopped() !== 'cancelled'; tries++) {
     await calling.secure()
-    await clock.sleep(awayMs * 2 ** tries * (0.5 + clock.random()), stopper.signal()).catch((error: unknown) => (stopper.stopped() === 'cancelled' ? undefined : Promise.reject(error)))
+    await clock.sleep(Math.min(awayMsMax, awayMs * 2 ** tries) * (0.5 + clock.random()), stopper.signal()).catch((error: unknown) => (stopper.stopped() === 'cancelled' ? undefined : Promise.reject(error)))
     tried = await again(tool, args, info, callId, calling)
   }
   return tried
