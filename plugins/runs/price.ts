@@ -1,4 +1,4 @@
-import type { Attachment, Message, Model, Price, Usage } from '#ports/models.ts'
+import type { Attachment, Message, Model, Price, ToolSpec, Usage } from '#ports/models.ts'
 
 /** Characters that one token stands for, for estimates before a call. */
 export const charsPerToken = 4
@@ -13,6 +13,16 @@ export const tokensOf = (characters: number): number => Math.ceil(characters / c
 const charsOf = (message: Message): number => message.content.length + ('toolCalls' in message ? JSON.stringify(message.toolCalls).length : 0)
 export const estimateTokens = (messages: readonly Message[], attachments: readonly Attachment[] = []): number =>
   tokensOf(messages.reduce((sum, message) => sum + charsOf(message), 0) + attachments.reduce((sum, { name, text }) => sum + name.length + text.length, 0))
+
+const toolChars = new WeakMap<ToolSpec, number>()
+/** Counted once a tool: its schema may be long, and each step of each run offers it. */
+function charsOfTool(tool: ToolSpec): number {
+  const chars = toolChars.get(tool) ?? JSON.stringify(tool).length
+  toolChars.set(tool, chars)
+  return chars
+}
+/** As JSON, in an array. */
+export const tokensOfTools = (tools: readonly ToolSpec[]): number => tokensOf(tools.reduce((sum, tool) => sum + charsOfTool(tool) + 1, 1))
 
 /** The most that one call may cost: what is set aside before any work. */
 export const holdFor = (model: Model, messages: readonly Message[], attachments: readonly Attachment[]): number =>

@@ -12,7 +12,7 @@ export const allowedFor = ({ orgId, terms }: Pick<Run, 'orgId' | 'terms'>): Allo
 
 export function createToolbox({ tools }: { tools: (scope: { readonly orgId: string }) => readonly Tool[] }) {
   const offered = ({ orgId, names }: Allowed) => tools({ orgId }).filter(({ name }) => !names || names.includes(name))
-  const checks = new WeakMap<Tool, (value: unknown) => unknown>()
+  const checks = new WeakMap<Tool, (value: unknown) => unknown>(), specs = new WeakMap<Tool, ToolSpec>()
   let validator: Validator | undefined
   const checkOf = (tool: Tool) => {
     const known = checks.get(tool)
@@ -21,6 +21,13 @@ export function createToolbox({ tools }: { tools: (scope: { readonly orgId: stri
     const check = validator.check('body', tool.parameters)
     checks.set(tool, check)
     return check
+  }
+  /** The same object for the same tool, so that what is derived from it can be kept. */
+  const specOf = (tool: Tool): ToolSpec => {
+    const { name, description, parameters } = tool
+    const spec = specs.get(tool) ?? { name, description, parameters: parameters as unknown as Json }
+    specs.set(tool, spec)
+    return spec
   }
   const find = (name: string, allowed: Allowed): Tool | undefined => offered(allowed).find(tool => tool.name === name)
   /** Why the arguments do not fit, for the model to read; undefined where they do. */
@@ -34,7 +41,7 @@ export function createToolbox({ tools }: { tools: (scope: { readonly orgId: stri
   }
   return {
     find, misfit,
-    specs: (allowed: Allowed): ToolSpec[] => offered(allowed).map(({ name, description, parameters }) => ({ name, description, parameters: parameters as unknown as Json })),
+    specs: (allowed: Allowed): ToolSpec[] => offered(allowed).map(specOf),
     /** With the defaults of the schema filled in. */
     argumentsOf: (tool: Tool, args: Json): Json => checkOf(tool)(structuredClone(args)) as Json,
     isValid: (allowed: Allowed) => ({ name, arguments: args }: ToolCall): boolean => {

@@ -7,7 +7,7 @@ import { piecesOf } from '../bytes.ts'
 import { continueInstruction, createRepeat, createSeam, differs, isDiffering, recoveryOf, type Recovery, type Seam } from '../recover.ts'
 import type { Journal } from '../journal.ts'
 import { asked as askedRecord, attemptBegins, checkpointed, event, thought, toolOpen, toolWhole, type Plan } from '../records.ts'
-import { estimateTokens, tokensOf } from '../price.ts'
+import { estimateTokens, tokensOf, tokensOfTools } from '../price.ts'
 import { opened, received, type ArgumentBounds } from '../tool-arguments.ts'
 import { currentStep, emptyStep, separatorBefore, type Step } from '../state.ts'
 import type { Stopper } from '../stopper.ts'
@@ -135,7 +135,7 @@ async function listen(journal: Journal, { models, stopper, bounds, textBytesMax 
 }
 
 /** What is sent, as far as can be told before the provider counts it. */
-const tokensIn = ({ messages, attachments, tools }: Omit<ModelRequest, 'signal'>): number => estimateTokens(messages, attachments) + (tools ? tokensOf(JSON.stringify(tools).length) : 0)
+const tokensIn = ({ messages, attachments, tools }: Omit<ModelRequest, 'signal'>): number => estimateTokens(messages, attachments) + (tools ? tokensOfTools(tools) : 0)
 /** What the try that broke off used, as far as can be told: the customer does not pay it, the operator does. */
 const lostBy = ({ request }: Thinking, step: Step): Usage => ({ inputTokens: step.asked ?? tokensIn(request), outputTokens: tokensOf(saidIn(step).length + step.deliberated) })
 
