@@ -9,6 +9,7 @@ import type { HttpServer, HttpSettings, Route } from '#ports/http.ts'
 import { handleConnectionErrors } from '../_shared/http/connection-errors.ts'
 import { applyCors } from '../_shared/http/cors.ts'
 import { createEventStreams, type EventStreams } from '../_shared/http/event-stream.ts'
+import { createFloods } from '../_shared/http/floods.ts'
 import { createPipeline } from '../_shared/http/pipeline.ts'
 import { readBody } from '../_shared/http/read-body.ts'
 import { readTarget, type Target } from '../_shared/http/request-target.ts'
@@ -53,7 +54,9 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
 
   const open = (settings: HttpSettings, { report, refuse }: Hooks): Server => {
     const tls = settings.tls && readTls(settings.tls), { silenceMs, headMs } = settings
-    const pipeline = createPipeline(), live = (streams = createEventStreams(settings.streams))
+    // Behind a proxy all connections are the proxy's.
+    const floods = settings.trustProxy > 0 ? undefined : createFloods({ clock, isBusy: socket => pipeline.current(socket) !== undefined })
+    const pipeline = createPipeline(socket => (floods ? floods.from(socket) : socket.destroy())), live = (streams = createEventStreams(settings.streams))
     const bodies = createShares(settings.bodies, 'body'), unread = createShares(settings.unreadBytes, 'large answer')
     const headers = { ...commonHeaders, ...(tls ? strictTransport : {}) }
     const sendingOf = ({ seen }: Request, user?: string): Sending => ({ head: seen.head, common: { ...headers, 'x-request-id': seen.id }, subject: { user, address: seen.address }, streams: live, unread })
@@ -125,6 +128,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
     // A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a time limit.
     const options = { requireHostHeader: false, headersTimeout: headMs, requestTimeout: 0, connectionsCheckingInterval: Math.min(headCheckMs, headMs) }
     const server = tls ? createTlsServer({ ...options, ...tls, handshakeTimeout: headMs }, door()) : createPlainServer(options, door())
+    floods?.watch(server, tls ? 'secureConnection' : 'connection')
     server.setTimeout(silenceMs)
     server.on('checkContinue', door('continue')).on('checkExpectation', door(fault('EXPECTATION_FAILED')))
     server.on('error', (error: unknown) => log('warn', 'http.server', { error }))

@@ -8,12 +8,13 @@ type State = { current: Exchange | undefined; readonly waiting: Waiting[]; /** W
 
 /** Requests that wait behind one; with more the connection is not read from. */
 const waitingMax = 16
-/** What one read from the socket may bring all the same. */
-const burstMax = 4096
+/** What one read from the socket may bring all the same; no client that waits for its answers sends as many. */
+const burstMax = 512
 /** Requests that wait on all connections together, about a kilobyte each. Past it, a connection ends on which more wait than should. */
 const crowdMax = 10_000
 
-export function createPipeline() {
+/** `onFlood`: what becomes of a connection that brought more than one may. */
+export function createPipeline(onFlood: (socket: Socket) => void) {
   const states = new WeakMap<Socket, State>()
   let crowd = 0
   const stateOf = (socket: Socket): State => {
@@ -55,8 +56,8 @@ export function createPipeline() {
       if (socket.destroyed) return
       state.waiting.push({ ...exchange, serve })
       crowd++
-      const isTooMuch = state.waiting.length > burstMax || (crowd > crowdMax && state.waiting.length > waitingMax)
-      if (isTooMuch) socket.destroy()
+      if (state.waiting.length > burstMax) onFlood(socket)
+      else if (crowd > crowdMax && state.waiting.length > waitingMax) socket.destroy()
       else if (state.waiting.length === waitingMax + 1) process.nextTick(hold, socket, state)
     },
     current: (socket: Socket): Exchange | undefined => states.get(socket)?.current,
