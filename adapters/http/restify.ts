@@ -1,6 +1,6 @@
 // restify routes, and nothing else: sockets, targets, bodies, errors, CORS, answers and streams are ours. See DECISIONS.md.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import { normalAddress } from '#ports/address.ts'
@@ -34,11 +34,17 @@ const idleMs = 20
 /** How often heads that are late are looked for, in milliseconds. */
 const headCheckMs = 2000
 
+const peers = new WeakMap<Socket, string>()
+function peerOf(socket: Socket): string {
+  const peer = peers.get(socket) ?? normalAddress(socket.remoteAddress ?? '') ?? ''
+  peers.set(socket, peer)
+  return peer
+}
 /** The address so many hops from the right of X-Forwarded-For, else the peer's. */
-function addressOf(request: IncomingMessage, hops: number): string {
-  const peer = normalAddress(request.socket.remoteAddress ?? '') ?? ''
-  const chain = hops > 0 ? String(request.headers['x-forwarded-for'] ?? '').split(',').map(part => part.trim()).filter(Boolean) : []
-  return normalAddress(chain.at(-hops) ?? '') ?? peer
+function addressOf({ socket, headers }: IncomingMessage, hops: number): string {
+  if (hops === 0) return peerOf(socket)
+  const chain = String(headers['x-forwarded-for'] ?? '').split(',').map(part => part.trim()).filter(Boolean)
+  return normalAddress(chain.at(-hops) ?? '') ?? peerOf(socket)
 }
 
 const listenOn = (server: Server, port: number, host: string) => new Promise<void>((resolve, reject) => {

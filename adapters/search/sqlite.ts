@@ -1,4 +1,4 @@
-// Passages in one SQLite file: FTS5 for words, exact cosine for vectors, in two threads that start when somebody searches.
+// Passages in one SQLite file: FTS5 for words, exact cosine for vectors, in two threads: one that starts when something is written or asked for, one that starts with the first question.
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
@@ -11,7 +11,7 @@ import { quotaOf, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 
 const WHAT = 'The search index'
 
-type Threads = { readonly writer: Thread; readonly reader: Thread; readonly free: () => void }
+type Threads = { readonly writer: Thread; readonly reader: () => Promise<Thread>; /** One that runs. */ readonly any: () => Thread | Promise<Thread>; readonly close: () => Promise<void> }
 
 /** `sqlite:` is search.db in DATA_DIR; else `sqlite:./folder/search.db`, relative to the working directory, or `sqlite:///folder/search.db`. */
 function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): string {
@@ -25,13 +25,24 @@ async function start(path: string, bytesMax: number): Promise<Threads> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // Loaded when somebody searches, not before.
   const [{ lock }, { startThread }] = await Promise.all([import('../_shared/sqlite/database.ts'), import('../_shared/search-sqlite/threads.ts')]), held = lock(path)
-  let writer: Thread | undefined
+  let reading: Promise<Thread> | undefined
   try {
     // The writer makes the file that the reader reads.
-    writer = await startThread({ path, bytesMax, role: 'write' })
-    return { writer, reader: await startThread({ path, bytesMax, role: 'read' }), free: () => held.close() }
+    const writer = await startThread({ path, bytesMax, role: 'write' })
+    return {
+      writer,
+      reader: () => (reading ??= startThread({ path, bytesMax, role: 'read' }).catch((error: unknown) => {
+        reading = undefined
+        throw error
+      })),
+      any: () => reading ?? writer,
+      async close() {
+        await (await reading?.catch(() => undefined))?.close()
+        await writer.close()
+        held.close()
+      },
+    }
   } catch (error) {
-    await writer?.close()
     held.close()
     throw error
   }
@@ -51,17 +62,15 @@ export function sqliteSearch({ path, bytesMax = 0 }: { readonly path: string; re
   }
   const end = async () => {
     const running = await threads?.catch(() => undefined)
-    if (!running) return
-    await running.reader.close()
-    await running.writer.close()
-    running.free()
+    await running?.close()
   }
+  const reader = async (): Promise<Thread> => (await started()).reader()
   const isAbsent = () => threads === undefined && !existsSync(path), engine = searchEngine({
     check,
     write: async (call, options) => (await started()).writer.call(call, options),
-    read: async (call, options) => (await started()).reader.call(call, options),
+    read: async (call, options) => (await reader()).call(call, options),
     // Asking whether it serves must not start what nobody has needed yet.
-    ping: async () => void (await (await threads)?.reader.call(['collections', ''])),
+    ping: async () => void (await (await (await threads)?.any())?.call(['collections', ''])),
     close: () => (shut() ? (closing = end()) : closing!),
   })
   return {
@@ -72,7 +81,7 @@ export function sqliteSearch({ path, bytesMax = 0 }: { readonly path: string; re
     },
     async backup(to) {
       if (isAbsent()) return
-      await (await started()).reader.call(['backup', to])
+      await (await reader()).call(['backup', to])
     },
   }
 }

@@ -31,7 +31,7 @@ export const RunsConfig = t.Object({
   arguments_depth_max: setting(64, 1, 'Levels of arrays and objects in the arguments of a tool call.'),
   page_chars_max: setting(4_000_000, 1, 'Characters of the messages on one page of a conversation; a page is shorter where they are long, and holds at least one exchange.'),
   search_chars_max: setting(400_000, 1000, 'Characters of one message that the search finds words in.'),
-  search_wait_ms: setting(200, 0, 'How long after the end of a run its messages wait to be written into the search index together with others, in milliseconds.'),
+  search_wait_ms: setting(1000, 0, 'How long after the end of a run its messages wait to be written into the search index together with others, in milliseconds.'),
   sessions_max_per_org: setting(1_000_000, 1, 'Conversations of one organisation; beyond them none is begun.'),
   excerpt_bytes_max: setting(65_536, 256, 'Bytes (as JSON) of a message or of an answer that the document of a run holds; of a longer one it holds so much, and the event log the whole.'),
   result_chars_max: setting(16_000, 1000, 'Characters of a tool result that the model reads; a longer one is kept whole as an artifact.'),

@@ -32,16 +32,28 @@ export type Journal = {
 
 /** How many records may wait for their append before the writer pauses. */
 const pendingMax = 256
-/** Of a fragment of text, what is not the text: its type, step and attempt. */
-const frameBytes = 200
+/** Of a record, what is not its data; of one of its fields, what is not a text. */
+const frameBytes = 100, fieldBytes = 30
 /** A character takes no more than this as JSON. */
 const charBytesMax = 6
+/** Up to here a bound is enough; to make JSON of each record only to weigh it would be a share of every run. */
+const boundBytesMax = 60_000
 
-/** Bytes of a record as JSON with the comma behind it: exactly, but for fragments of text, of which there are many, at the most. */
+/** More than the data takes as JSON; undefined where that is not to be told at a glance. */
+function boundOf(data: Readonly<Record<string, unknown>>): number | undefined {
+  let bytes = frameBytes
+  for (const name in data) {
+    const value = data[name]
+    if (typeof value === 'object' && value !== null) return undefined
+    bytes += name.length * charBytesMax + fieldBytes + (typeof value === 'string' ? value.length * charBytesMax : 0)
+  }
+  return bytes
+}
+/** Bytes of a record as JSON with the comma behind it: at the most for small ones, exactly for others. */
 function bytesOf(record: NewEvent): number {
-  const { text } = (record.data ?? {}) as { text?: unknown }
-  const isFragment = record.type === 'token' || record.type === 'reasoning'
-  return isFragment && typeof text === 'string' && text.length < 10_000 ? text.length * charBytesMax + frameBytes : jsonBytes(record) + 1
+  const { data } = record
+  const bound = typeof data === 'object' && data !== null && !Array.isArray(data) ? boundOf(data) : undefined
+  return bound !== undefined && bound <= boundBytesMax ? bound : jsonBytes(record) + 1
 }
 
 type Group = { readonly records: readonly NewEvent[]; readonly bytes: number }
@@ -58,13 +70,18 @@ type Options = { /** Of one append. */ readonly bytesMax: number; /** Hears of w
 export function createJournal(log: Eventlog, stream: string, state: State, { bytesMax, appended = () => undefined }: Options): Journal {
   // Two bytes for the brackets of the array.
   const roomBytes = bytesMax - 2
-  let pending: Group[] = [], waiting = { records: 0, bytes: 0 }, applied = state.head
+  const waiting = { records: 0, bytes: 0 }
+  let pending: Group[] = [], applied = state.head
   let flight: Promise<void> | undefined, failure: unknown
   const flush = async () => {
     try {
       while (pending.length > 0) {
-        const groups = pending.splice(0, batchOf(pending, roomBytes)), records = groups.flatMap(group => group.records)
-        waiting = { records: waiting.records - records.length, bytes: waiting.bytes - groups.reduce((sum, { bytes }) => sum + bytes, 0) }
+        const groups = pending.splice(0, batchOf(pending, roomBytes)), records: NewEvent[] = []
+        for (const group of groups) {
+          records.push(...group.records)
+          waiting.bytes -= group.bytes
+        }
+        waiting.records -= records.length
         await log.append(stream, records, { expect: applied })
         applied += records.length
         appended(applied, records)
@@ -79,11 +96,13 @@ export function createJournal(log: Eventlog, stream: string, state: State, { byt
     state,
     write(...records) {
       if (failure) throw failure
-      const bytes = records.reduce((sum, record) => sum + bytesOf(record), 0)
+      let bytes = 0
+      for (const record of records) bytes += bytesOf(record)
       if (bytes > roomBytes) throw fault('DOCUMENT_TOO_LARGE', { collection: 'the event log', max: bytesMax })
       for (const record of records) foldOne(state, { ...record, seq: state.head + 1 })
       pending.push({ records, bytes })
-      waiting = { records: waiting.records + records.length, bytes: waiting.bytes + bytes }
+      waiting.records += records.length
+      waiting.bytes += bytes
       flight ??= flush()
     },
     failure: () => failure,

@@ -16,7 +16,7 @@ const lookedAt = 100
 const aroundChars = 80
 const id = /^[0-9a-f-]{36}$/
 
-type Match = Static<typeof SearchHit>['matches'][number] & { readonly runId: string }
+type Match = { readonly runId: string; readonly role: 'user' | 'assistant'; readonly excerpt: string }
 type Group = { readonly sessionId: string; readonly matches: Match[] }
 type Deps = { readonly store: ScopedStorage; readonly transcripts: Transcripts; readonly sessions: SessionService }
 export type Search = ReturnType<typeof createSearch>
@@ -26,10 +26,10 @@ function excerptOf({ text, highlights }: Hit): string {
   const start = highlights[0]?.[0] ?? 0, from = Math.max(0, start - aroundChars), to = Math.min(text.length, start + aroundChars)
   return `${from > 0 ? '…' : ''}${text.slice(isLow(text, from) ? from + 1 : from, isLow(text, to) ? to + 1 : to).trim()}${to < text.length ? '…' : ''}`
 }
-function take({ matches }: Group, hit: Hit, runId: string | undefined): void {
-  const { message, role } = hit.fields
-  if (runId === undefined || matches.length >= matchesMax || matches.some(({ message_id }) => message_id === message)) return
-  matches.push({ message_id: String(message), role: role === 'user' ? 'user' : 'assistant', excerpt: excerptOf(hit), runId })
+function take({ matches }: Group, hit: Hit): void {
+  const { run } = partsOf(hit.id)
+  if (!run || matches.length >= matchesMax || matches.some(({ runId, role }) => runId === run.id && role === run.role)) return
+  matches.push({ runId: run.id, role: run.role, excerpt: excerptOf(hit) })
 }
 
 export function createSearch({ store, transcripts: index, sessions }: Deps) {
@@ -40,13 +40,13 @@ export function createSearch({ store, transcripts: index, sessions }: Deps) {
     for (;;) {
       const { hits, more } = await shared.match(transcripts, { text: q, where: { id: { prefix: placeOf.user(userId) } }, limit: lookedAt, ...(before === undefined ? {} : { before }) })
       for (const hit of hits) {
-        const { sessionId, runId } = partsOf(hit.id)
+        const { sessionId } = partsOf(hit.id)
         if (group && group.sessionId !== sessionId) {
           yield group
           group = undefined
         }
         group ??= { sessionId, matches: [] }
-        take(group, hit, runId)
+        take(group, hit)
       }
       if (!more) {
         if (group) yield group
@@ -68,11 +68,15 @@ export function createSearch({ store, transcripts: index, sessions }: Deps) {
       runIds.length === 0 ? { items: [] } : own.find(Runs, { where: { id: { in: runIds } }, limit: runIds.length }),
     ])
     const sessionOf = new Map(there.filter(({ deleting }) => !deleting).map(session => [session.id, session])), runOf = new Map(runs.map(run => [run.id, run]))
-    const isThere = ({ runId, role }: Match) => runOf.has(runId) && !(role === 'assistant' && runOf.get(runId)!.answerCut)
+    const matchOf = ({ runId, role, excerpt }: Match) => {
+      const run = runOf.get(runId)
+      if (!run || (role === 'assistant' && run.answerCut)) return []
+      return [{ message_id: role === 'user' ? run.messageId : run.answerId, role, excerpt }]
+    }
     return found.flatMap(({ sessionId, matches }) => {
-      const session = sessionOf.get(sessionId), left = matches.filter(isThere)
+      const session = sessionOf.get(sessionId), left = matches.flatMap(matchOf)
       if (!session || (matches.length > 0 && left.length === 0)) return []
-      return [{ session: sessions.reply(session), matches: left.map(({ runId: _, ...match }) => match) }]
+      return [{ session: sessions.reply(session), matches: left }]
     })
   }
 

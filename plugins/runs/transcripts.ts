@@ -10,7 +10,7 @@ import type { Texts } from './texts.ts'
 
 export const transcriptsReason = 'search: conversations that the index does not hold yet, or still holds, of every organisation'
 /** The collection in the index. Words as they stand: a message does not say its language, and names have no stem. */
-export const transcripts = 'conversations', spec = { languages: ['none'], fields: { message: 'string', role: 'string' } } as const
+export const transcripts = 'conversations', spec = { languages: ['none'] } as const
 /** A message is indexed in pieces: none is more than a passage may hold, nor costs more than a few milliseconds. */
 const pieceChars = 20_000
 /** A piece ends at a space where there is one in its last characters. */
@@ -19,7 +19,7 @@ const spaceChars = 200
 const batchChars = 1_000_000, batchPassages = 500
 /** Runs that wait to be indexed in this process; others are found by their mark. */
 const waitingMax = 5000
-const runsTogether = 50
+const runsTogether = 200
 /** Of those that are looked for in the background, so many at a time, and so many times in one go. */
 const pageRuns = 200, pagesAtOnce = 25
 /** Whoever was to do it and has not after so many milliseconds is gone. */
@@ -32,11 +32,17 @@ export const placeOf = {
   /** Before every run of the session. */
   title: (session: Pick<Session, 'userId' | 'id'>) => `${placeOf.session(session)}!`,
 }
-const titleOf = (session: Session): Passage => ({ id: placeOf.title(session), text: session.title.toWellFormed(), fields: { role: 'title' } })
-/** The parts of an id that `placeOf` made; no run for a title. */
-export const partsOf = (id: string): { readonly sessionId: string; readonly runId: string | undefined } => {
-  const [, sessionId = '', runId] = id.split('/')
-  return { sessionId, runId: runId === '!' ? undefined : runId }
+const titleOf = (session: Session): Passage => ({ id: placeOf.title(session), text: session.title.toWellFormed() })
+
+type Role = 'user' | 'assistant'
+/** Whose piece of a run's texts it is, as the last part of its id says. */
+const signs: Readonly<Record<Role, string>> = { user: 'm', assistant: 'r' }
+type Parts = { readonly sessionId: string; readonly run: { readonly id: string; readonly role: Role } | undefined }
+/** The parts of an id that was made here; no run for a title. */
+export function partsOf(id: string): Parts {
+  const [, sessionId = '', runId = '!', piece = ''] = id.split('/')
+  if (runId === '!') return { sessionId, run: undefined }
+  return { sessionId, run: { id: runId, role: piece.startsWith(signs.user) ? 'user' : 'assistant' } }
 }
 
 function* piecesOf(text: string, charsMax: number): Generator<string> {
@@ -49,9 +55,9 @@ function* piecesOf(text: string, charsMax: number): Generator<string> {
   }
 }
 function passagesOf(run: Run, charsMax: number): Passage[] {
-  const place = placeOf.run(run), pieces = (role: 'user' | 'assistant', id: string, text: string) =>
-    Array.from(piecesOf(text, charsMax), (piece, n): Passage => ({ id: `${place}${role === 'user' ? 'm' : 'r'}${String(n).padStart(4, '0')}`, text: piece, fields: { message: id, role } }))
-  return [...pieces('user', run.messageId, run.request.message), ...(run.answerCut ? [] : pieces('assistant', run.answerId, run.answer ?? ''))]
+  const place = placeOf.run(run), pieces = (role: Role, text: string) =>
+    Array.from(piecesOf(text, charsMax), (piece, n): Passage => ({ id: `${place}${signs[role]}${String(n).padStart(4, '0')}`, text: piece }))
+  return [...pieces('user', run.request.message), ...(run.answerCut ? [] : pieces('assistant', run.answer ?? ''))]
 }
 const batches = function* (passages: readonly Passage[]): Generator<Passage[]> {
   for (let at = 0; at < passages.length;) {
@@ -67,6 +73,7 @@ type Deps = { readonly store: ScopedStorage; readonly search: ScopedSearch; read
 export type Transcripts = ReturnType<typeof createTranscripts>
 
 export function createTranscripts({ store, search, texts, clock, log, config, signal }: Deps) {
+  // Their ids alone: documents that wait would outlive the young generation, and cost the garbage collector more than reading them does.
   const waiting = new Map<string, Org>()
   let defined: Promise<void> | undefined, working: Promise<void> | undefined
 
@@ -93,21 +100,31 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
   }
   /** Runs of one organisation, at most `runsTogether`. What a copy has from its source is found there. Whatever went away meanwhile is taken out again. */
   const write = async (scope: Org, runs: readonly Run[]): Promise<void> => {
-    const closed = runs.filter(({ phase }) => phase === 'closed'), ids = closed.map(({ id }) => id), opening = closed.filter(({ opensSession }) => opensSession).map(({ sessionId }) => sessionId)
+    const closed = runs.filter(({ phase }) => phase === 'closed'), ids = closed.map(({ id }) => id)
     if (ids.length === 0) return
     const index = await indexOf(scope), own = store.tenant(scope), removeUnder = (prefix: string) => index.remove(transcripts, { where: { id: { prefix } } })
-    for (const run of closed) if (run.answerCut) await removeUnder(`${placeOf.run(run)}r`)
+    for (const run of closed) if (run.answerCut) await removeUnder(placeOf.run(run) + signs.assistant)
     const passages = (run: Run) => passagesOf(run, config.search_chars_max), withTexts = closed.filter(({ source }) => source === undefined)
     await put(index, withTexts.filter(({ long }) => long === undefined).flatMap(passages))
     for (const run of withTexts) if (run.long !== undefined) await put(index, passages(await texts.whole(run)))
-    if (opening.length > 0) await writeTitles(scope, (await own.find(Sessions, { where: { id: { in: opening } }, limit: runsTogether })).items)
-    await own.updateMany(Runs, { id: { in: ids }, unindexed: { exists: true } }, { unset: ['unindexed'] })
+    // A mark that was set anew meanwhile stands for what was not written here.
+    const marked = Math.max(...closed.map(({ unindexed = 0 }) => unindexed))
+    await own.updateMany(Runs, { id: { in: ids }, unindexed: { lte: marked } }, { unset: ['unindexed'] })
     if ((await own.count(Runs, { id: { in: ids } })) === ids.length) return
     const left = new Set((await own.find(Runs, { where: { id: { in: ids } }, limit: runsTogether })).items.map(({ id }) => id))
     for (const run of closed) if (!left.has(run.id)) await removeUnder(placeOf.run(run))
   }
   const writeAll = async (runs: readonly Run[]): Promise<void> => {
     for (const [orgId, some] of Map.groupBy(runs, run => run.orgId)) for (let at = 0; at < some.length; at += runsTogether) await write({ orgId }, some.slice(at, at + runsTogether))
+  }
+  /** Of conversations that these runs opened. A title that nobody has changed is the beginning of the first message: it needs no place of its own. */
+  const writeTitlesOf = async (runs: readonly Run[]): Promise<void> => {
+    const opening = runs.filter(({ opensSession }) => opensSession)
+    for (const [orgId, some] of Map.groupBy(opening, run => run.orgId)) {
+      const ids = some.map(({ sessionId }) => sessionId)
+      const { items } = await store.tenant({ orgId }).find(Sessions, { where: { id: { in: ids } }, limit: pageRuns })
+      await writeTitles({ orgId }, items)
+    }
   }
   /** Conversations of before there was an index, in the order of their runs; where a process ended another goes on. */
   const goBack = async (): Promise<void> => {
@@ -117,6 +134,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
       if (done) return
       const { items } = await all.find(Runs, { where: { phase: 'closed', id: { gt: after } }, limit: pageRuns })
       await writeAll(items)
+      await writeTitlesOf(items)
       const next = { after: items.at(-1)?.id ?? after, done: items.length === 0 }
       if (!(await all.update(SearchProgresses, id, { set: next }, { if: { after } })) && after === '') await all.insert(SearchProgresses, { id, ...next }).catch((error: unknown) => hasCode(error, 'DUPLICATE') || Promise.reject(error))
     }
@@ -126,7 +144,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     // Runs that end together are written together.
     await clock.sleep(config.search_wait_ms, signal)
     for (let first = waiting.values().next().value; first && !signal.aborted; first = waiting.values().next().value) {
-      const { orgId } = first, ids = [...waiting].filter(([, scope]) => scope.orgId === orgId).slice(0, runsTogether).map(([id]) => id)
+      const { orgId } = first, ids = waiting.entries().filter(([, scope]) => scope.orgId === orgId).take(runsTogether).map(([id]) => id).toArray()
       for (const id of ids) waiting.delete(id)
       const { items } = await store.tenant({ orgId }).find(Runs, { where: { id: { in: ids } }, limit: runsTogether })
       await write({ orgId }, items)

@@ -4,13 +4,14 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createRestify } from '../../adapters/http/restify.ts'
 import { isFault } from '#contracts/faults.ts'
+import type { Clock } from '#ports/clock.ts'
 import type { HttpAnswer, HttpRequest, HttpServer, HttpSettings, Route } from '#ports/http.ts'
 import { bindAdapters } from '../../kernel/adapters.ts'
 import { readSettings } from '../../kernel/settings.ts'
 import { headerOf, say } from '../hostile/wire.ts'
 
 const env = { DATA_DIR: '/tmp' }
-const clock = (await bindAdapters({ env, settings: readSettings(env), log: () => undefined, only: ['clock'] })).engine<never>('clock')
+const clock = (await bindAdapters({ env, settings: readSettings(env), log: () => undefined, only: ['clock'] })).engine<Clock>('clock')
 const open = { total: 100, perUser: 100, perAddress: 100 }
 const usual: HttpSettings = { host: '127.0.0.1', port: 0, trustProxy: 1, corsOrigins: [], streams: open, bodies: open, unreadBytes: { total: 1 << 30, perUser: 1 << 30, perAddress: 1 << 30 }, bodyBytesPerSecondMin: 1, silenceMs: 20_000, headMs: 20_000 }
 
@@ -20,8 +21,8 @@ const large = 'x'.repeat(4 << 20)
 const never = (signal: AbortSignal) => (async function* () { await new Promise(done => signal.addEventListener('abort', done)) })()
 
 const served = new Set<HttpServer>()
-async function serve(settings: Partial<HttpSettings> = {}) {
-  const server = createRestify({ clock, log: () => undefined }), seen: HttpRequest[] = [], gate = Promise.withResolvers<void>()
+async function serve(settings: Partial<HttpSettings> = {}, time = clock) {
+  const server = createRestify({ clock: time, log: () => undefined }), seen: HttpRequest[] = [], gate = Promise.withResolvers<void>()
   let inside = 0, most = 0
   const on = (method: Route['method'], path: string, act: (request: HttpRequest) => Promise<HttpAnswer> | HttpAnswer): Route => ({ method, path, handle: async request => {
     seen.push(request)
@@ -158,11 +159,11 @@ test('answers that wait for their readers are bounded in bytes', async () => {
 
 test('requests that are sent at once are answered in order, one at a time', async () => {
   const { port, seen, most } = await serve()
-  const socket = await holding(port, Array.from({ length: 8000 }, (_, i) => get(`/who?${i}`)).join('') + get('/slow').repeat(3) + get('/who?last', 'Connection: close'))
+  const socket = await holding(port, Array.from({ length: 500 }, (_, i) => get(`/who?${i}`)).join('') + get('/slow').repeat(3) + get('/who?last', 'Connection: close'))
   let text = ''
   await new Promise(done => socket.on('data', part => { text += part.toString('latin1') }).on('close', done).resume())
-  assert.equal([...text.matchAll(/"query":"(\w+)"/g)].map(([, query]) => query), [...Array.from({ length: 8000 }, (_, i) => String(i)), 'last'])
-  assert.equal([seen.length, most()], [8004, 1])
+  assert.equal([...text.matchAll(/"query":"(\w+)"/g)].map(([, query]) => query), [...Array.from({ length: 500 }, (_, i) => String(i)), 'last'])
+  assert.equal([seen.length, most()], [504, 1])
 })
 
 test('requests behind a stream wait, and go with their connection', async () => {
@@ -196,7 +197,7 @@ test('what is under way at a stop is answered, what comes later is refused', asy
 })
 
 test('requests that wait behind an answer are so many on all connections together', async () => {
-  const { port, release } = await serve(), behind = 1200, connections = 20
+  const { port, release } = await serve(), behind = 500, connections = 40
   const text = 'GET /gate HTTP/1.1\r\nhost: x\r\n\r\n' + 'GET /who HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(behind)
   let closed = 0
   const answers = Array.from({ length: connections }, () => new Promise<number>(done => {
@@ -214,12 +215,38 @@ test('requests that wait behind an answer are so many on all connections togethe
       if (count === behind + 1) done(count)
     })
   }))
-  const roomFor = 9
+  const roomFor = 21
   for (let wait = 0; closed < connections - roomFor && wait < 200; wait++) await new Promise(soon => setTimeout(soon, 25))
   assert.ok(closed >= connections - roomFor, `${closed} of ${connections} connections have ended`)
   release()
   const full = (await Promise.all(answers)).filter(count => count === behind + 1).length
   assert.ok(full > 0 && full <= roomFor, `${full} are answered to the last request`)
+})
+
+test('a flood of requests ends with all that its address holds and does not use, and others are served', async () => {
+  let now = clock.monotonic()
+  const { port, server } = await serve({ trustProxy: 0 }, { ...clock, monotonic: () => now })
+  const from = (localAddress: string, text: string) => new Promise<Socket>(done => {
+    const socket: Socket = connect({ port, host: '127.0.0.1', localAddress }, () => socket.write(text, () => done(socket)))
+    socket.on('error', () => undefined)
+  })
+  const goneAfter = async (sockets: readonly Socket[], what: string) => {
+    for (const socket of sockets) socket.resume()
+    await until(() => sockets.every(({ closed }) => closed), what)
+  }
+  const one = get('/who'), answered = async (localAddress: string) => {
+    const socket = await from(localAddress, get('/who', 'Connection: close'))
+    return (await ended(socket)).startsWith('HTTP/1.1 200')
+  }
+  const follower = await from('127.0.0.2', get('/stream')), idle = await from('127.0.0.2', one), other = await from('127.0.0.3', one)
+  await until(() => server.openStreams() === 1, 'the stream is open')
+  await goneAfter([await from('127.0.0.2', one.repeat(1000)), idle], 'the flood and what was idle have ended')
+  assert.equal([follower.closed, other.closed], [false, false], 'a stream goes on, another address is left alone')
+  assert.is(await answered('127.0.0.2'), false, 'no connection is taken from the address')
+  assert.ok(await answered('127.0.0.3'))
+  now += 10_000
+  assert.ok(await answered('127.0.0.2'), 'later it is served again')
+  for (const socket of [follower, other]) socket.destroy()
 })
 
 test.after(async () => void (await Promise.all([...served].map(server => server.close()))))

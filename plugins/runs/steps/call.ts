@@ -40,8 +40,8 @@ export type Calling = {
 const timeoutDefaultMs = 30_000
 const errorCharsMax = 500
 /** Where something is away: how often it is tried again, and how long before the first of these tries, in milliseconds;
- *  twice as long before each further one, up to a bound. Together that is some twenty seconds. */
-const awayTriesMax = 10, awayMs = 50, awayMsMax = 5000
+ *  twice as long before each further one, up to a bound. Together that is some seven seconds. */
+const awayTriesMax = 8, awayMs = 50, awayMsMax = 2000
 const unknownOutcome: Outcome = { status: 'unknown', content: 'It is not known whether this call was carried out. It was not repeated. Tell the user, and do not call it again unless the user asks for it.' }
 
 /** The same for every try of this call, and for no other: a UUID (version 8, RFC 9562 section 5.8) of where it stands in its run. */
