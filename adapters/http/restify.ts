@@ -34,17 +34,19 @@ const idleMs = 20
 /** How often heads that are late are looked for, in milliseconds. */
 const headCheckMs = 2000
 
-const peers = new WeakMap<Socket, string>()
-function peerOf(socket: Socket): string {
-  const peer = peers.get(socket) ?? normalAddress(socket.remoteAddress ?? '') ?? ''
-  peers.set(socket, peer)
-  return peer
-}
 /** The address so many hops from the right of X-Forwarded-For, else the peer's. */
-function addressOf({ socket, headers }: IncomingMessage, hops: number): string {
-  if (hops === 0) return peerOf(socket)
-  const chain = String(headers['x-forwarded-for'] ?? '').split(',').map(part => part.trim()).filter(Boolean)
-  return normalAddress(chain.at(-hops) ?? '') ?? peerOf(socket)
+function createAddressOf(hops: number): (request: IncomingMessage) => string {
+  const peers = new WeakMap<Socket, string>()
+  const peerOf = (socket: Socket): string => {
+    const peer = peers.get(socket) ?? normalAddress(socket.remoteAddress ?? '') ?? ''
+    peers.set(socket, peer)
+    return peer
+  }
+  if (hops === 0) return ({ socket }) => peerOf(socket)
+  return ({ socket, headers }) => {
+    const chain = String(headers['x-forwarded-for'] ?? '').split(',').map(part => part.trim()).filter(Boolean)
+    return normalAddress(chain.at(-hops) ?? '') ?? peerOf(socket)
+  }
 }
 
 const listenOn = (server: Server, port: number, host: string) => new Promise<void>((resolve, reject) => {
@@ -59,7 +61,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
   let rows: readonly Route[] = [], router: ReturnType<typeof createRouter> | undefined, streams: EventStreams | undefined, close: (() => Promise<void>) | undefined, closing = false
 
   const open = (settings: HttpSettings, { report, refuse }: Hooks): Server => {
-    const tls = settings.tls && readTls(settings.tls), { silenceMs, headMs } = settings
+    const tls = settings.tls && readTls(settings.tls), { silenceMs, headMs } = settings, addressOf = createAddressOf(settings.trustProxy)
     // Behind a proxy all connections are the proxy's.
     const floods = settings.trustProxy > 0 ? undefined : createFloods({ clock, isBusy: socket => pipeline.current(socket) !== undefined })
     const pipeline = createPipeline(socket => (floods ? floods.from(socket) : socket.destroy())), live = (streams = createEventStreams(settings.streams))
@@ -100,7 +102,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
 
     const note = (request: Request, response: ServerResponse, target: Target): void => {
       const given = request.headers['x-request-id'], head = request.method === 'HEAD'
-      const seen: Seen = { id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(), route: 'unknown', startedAt: clock.monotonic(), head, target, address: addressOf(request, settings.trustProxy) }
+      const seen: Seen = { id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(), route: 'unknown', startedAt: clock.monotonic(), head, target, address: addressOf(request) }
       request.seen = seen
       // A preflight is answered apart from all others.
       if (request.method === 'OPTIONS') for (const [name, value] of Object.entries({ ...headers, 'x-request-id': seen.id })) response.setHeader(name, value)

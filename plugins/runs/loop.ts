@@ -15,7 +15,7 @@ import type { Conversation, ReadConversation } from './conversation.ts'
 import type { KeepText } from './files.ts'
 import type { Journal } from './journal.ts'
 import { reportFailure } from './planning.ts'
-import { estimateTokens, tokensOf } from './price.ts'
+import { createToolCount, estimateTokens, tokensOf } from './price.ts'
 import { repliesOf } from './replies.ts'
 import { event, type Ending, type Terminal } from './records.ts'
 import { callsUnderWay, currentStep, modelCallIn, usageOf, type Asked } from './state.ts'
@@ -57,6 +57,7 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
     const called = step.calls.reduce((chars, { call }) => chars + JSON.stringify(call.arguments).length, 0)
     return { inputTokens: sum.inputTokens + (step.asked ?? 0), outputTokens: sum.outputTokens + tokensOf(step.text.length - step.lead + step.deliberated + called) }
   }
+  const tokensOfTools = createToolCount()
   /** What killed its drivers, where it did so too often. */
   const fatalIn = ({ state }: Journal): string | undefined => {
     const calls = callsUnderWay(state).filter(({ deaths }) => deaths >= config.deaths_max)
@@ -74,7 +75,7 @@ export function createLoop({ store, eventlog, billing, models, clock, log, confi
     const request = { model: run.model, messages, reasoning: run.request.reasoning, ...(attachments.length > 0 ? { attachments } : {}), ...(offered.length > 0 ? { tools: offered } : {}) }
     stopper.hear()
     try {
-      await think(journal, { models, clock, log: (level, event, fields) => log(level, event, { ...fields, run: run.id, organisation: run.orgId }), spans, request, stopper, triesMax: config.tries_max, bounds: { bytesMax: config.arguments_bytes_max, depthMax: config.arguments_depth_max }, textBytesMax: config.step_bytes_max, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(allowedFor(run)) } }, step)
+      await think(journal, { models, clock, log: (level, event, fields) => log(level, event, { ...fields, run: run.id, organisation: run.orgId }), spans, request, toolTokens: offered.length > 0 ? tokensOfTools(offered) : 0, stopper, triesMax: config.tries_max, bounds: { bytesMax: config.arguments_bytes_max, depthMax: config.arguments_depth_max }, textBytesMax: config.step_bytes_max, terms: { supports: terms.supports, onInterrupt: terms.onInterrupt, isValid: toolbox.isValid(allowedFor(run)) } }, step)
     } finally {
       stopper.rest()
     }

@@ -14,15 +14,16 @@ const charsOf = (message: Message): number => message.content.length + ('toolCal
 export const estimateTokens = (messages: readonly Message[], attachments: readonly Attachment[] = []): number =>
   tokensOf(messages.reduce((sum, message) => sum + charsOf(message), 0) + attachments.reduce((sum, { name, text }) => sum + name.length + text.length, 0))
 
-const toolChars = new WeakMap<ToolSpec, number>()
-/** Counted once a tool: its schema may be long, and each step of each run offers it. */
-function charsOfTool(tool: ToolSpec): number {
-  const chars = toolChars.get(tool) ?? JSON.stringify(tool).length
-  toolChars.set(tool, chars)
-  return chars
+/** Counts tools as JSON in an array; each once, for its schema may be long, and each step of each run offers it. */
+export function createToolCount(): (tools: readonly ToolSpec[]) => number {
+  const counted = new WeakMap<ToolSpec, number>()
+  const charsOfTool = (tool: ToolSpec): number => {
+    const chars = counted.get(tool) ?? JSON.stringify(tool).length
+    counted.set(tool, chars)
+    return chars
+  }
+  return tools => tokensOf(tools.reduce((sum, tool) => sum + charsOfTool(tool) + 1, 1))
 }
-/** As JSON, in an array. */
-export const tokensOfTools = (tools: readonly ToolSpec[]): number => tokensOf(tools.reduce((sum, tool) => sum + charsOfTool(tool) + 1, 1))
 
 /** The most that one call may cost: what is set aside before any work. */
 export const holdFor = (model: Model, messages: readonly Message[], attachments: readonly Attachment[]): number =>

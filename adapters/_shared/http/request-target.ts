@@ -19,14 +19,6 @@ export function isHost(text: string): boolean {
   return Number(port) <= portMax && (!inBrackets || isIPv6(host))
 }
 
-/** What a server is called hardly changes from one request to the next. */
-let lastHost = ''
-function checkName(host: string): void {
-  if (host === lastHost) return
-  if (!isHost(host)) throw malformed('Host is not a host')
-  lastHost = host
-}
-
 const malformed = (why: string) => fault('MALFORMED_REQUEST', { why })
 
 /** A second Host, or none in HTTP/1.1, is refused (RFC 9112, section 3.2): a proxy in front may have read the other one. */
@@ -35,7 +27,7 @@ function checkHost({ rawHeaders, headers, httpVersionMinor }: IncomingMessage): 
   for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]!.length === 4 && rawHeaders[i]!.toLowerCase() === 'host') hosts++
   if (hosts > 1) throw malformed('Host is given more than once')
   if (hosts === 0 && httpVersionMinor > 0) throw malformed('Host is missing')
-  if (hosts === 1) checkName(headers.host ?? '')
+  if (hosts === 1 && !isHost(headers.host ?? '')) throw malformed('Host is not a host')
 }
 
 /** From the absolute form what the origin form would be. */

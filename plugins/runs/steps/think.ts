@@ -7,7 +7,7 @@ import { piecesOf } from '../bytes.ts'
 import { continueInstruction, createRepeat, createSeam, differs, isDiffering, recoveryOf, type Recovery, type Seam } from '../recover.ts'
 import type { Journal } from '../journal.ts'
 import { asked as askedRecord, attemptBegins, checkpointed, event, thought, toolOpen, toolWhole, type Plan } from '../records.ts'
-import { estimateTokens, tokensOf, tokensOfTools } from '../price.ts'
+import { estimateTokens, tokensOf } from '../price.ts'
 import { opened, received, type ArgumentBounds } from '../tool-arguments.ts'
 import { currentStep, emptyStep, separatorBefore, type Step } from '../state.ts'
 import type { Stopper } from '../stopper.ts'
@@ -22,6 +22,8 @@ export type Thinking = {
   readonly stopper: Stopper
   readonly spans: Traced
   readonly bounds: ArgumentBounds
+  /** Of the tools that the request offers. */
+  readonly toolTokens: number
   /** Of text and deliberation of one try. */
   readonly textBytesMax: number
   /** Broken-off tries without progress after which the call is given up. */
@@ -135,13 +137,13 @@ async function listen(journal: Journal, { models, stopper, bounds, textBytesMax 
 }
 
 /** What is sent, as far as can be told before the provider counts it. */
-const tokensIn = ({ messages, attachments, tools }: Omit<ModelRequest, 'signal'>): number => estimateTokens(messages, attachments) + (tools ? tokensOfTools(tools) : 0)
+const tokensIn = ({ messages, attachments }: Omit<ModelRequest, 'signal'>, { toolTokens }: Thinking): number => estimateTokens(messages, attachments) + toolTokens
 /** What the try that broke off used, as far as can be told: the customer does not pay it, the operator does. */
-const lostBy = ({ request }: Thinking, step: Step): Usage => ({ inputTokens: step.asked ?? tokensIn(request), outputTokens: tokensOf(saidIn(step).length + step.deliberated) })
+const lostBy = (thinking: Thinking, step: Step): Usage => ({ inputTokens: step.asked ?? tokensIn(thinking.request, thinking), outputTokens: tokensOf(saidIn(step).length + step.deliberated) })
 
 /** Makes one try of the call. */
 async function attemptOf(journal: Journal, thinking: Thinking, step: Step, recovery: Recovery, attempt: number): Promise<void> {
-  const { index, purpose } = step, asked = requestFor(thinking, step, recovery), inputTokens = tokensIn(asked)
+  const { index, purpose } = step, asked = requestFor(thinking, step, recovery), inputTokens = tokensIn(asked, thinking)
   const goesOn = recovery.plan === 'prefill' || recovery.plan === 'instruct'
   const one: Try = {
     step: index, attempt, shown: purpose === 'answer' ? 'token' : 'reasoning', seam: seamFor(step, recovery), inputTokens,
