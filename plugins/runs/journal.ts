@@ -49,11 +49,18 @@ function boundOf(data: Readonly<Record<string, unknown>>): number | undefined {
   }
   return bytes
 }
-/** Bytes of a record as JSON with the comma behind it: at the most for small ones, exactly for others. */
+/** As JSON, with the comma behind it. */
+const exactBytesOf = (record: NewEvent): number => jsonBytes(record) + 1
+/** No less than that: at the most for small ones. */
 function bytesOf(record: NewEvent): number {
   const { data } = record
   const bound = typeof data === 'object' && data !== null && !Array.isArray(data) ? boundOf(data) : undefined
-  return bound !== undefined && bound <= boundBytesMax ? bound : jsonBytes(record) + 1
+  return bound !== undefined && bound <= boundBytesMax ? bound : exactBytesOf(record)
+}
+function sum(records: readonly NewEvent[], bytes: (record: NewEvent) => number): number {
+  let all = 0
+  for (const record of records) all += bytes(record)
+  return all
 }
 
 type Group = { readonly records: readonly NewEvent[]; readonly bytes: number }
@@ -96,8 +103,7 @@ export function createJournal(log: Eventlog, stream: string, state: State, { byt
     state,
     write(...records) {
       if (failure) throw failure
-      let bytes = 0
-      for (const record of records) bytes += bytesOf(record)
+      const most = sum(records, bytesOf), bytes = most > roomBytes ? sum(records, exactBytesOf) : most
       if (bytes > roomBytes) throw fault('DOCUMENT_TOO_LARGE', { collection: 'the event log', max: bytesMax })
       for (const record of records) foldOne(state, { ...record, seq: state.head + 1 })
       pending.push({ records, bytes })
