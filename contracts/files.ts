@@ -8,63 +8,146 @@ export const textExcerptCharsMax = 100_000
 /** Of the text that is kept of one upload. */
 export const textCharsMax = 2_000_000
 
-/** No way into a folder, no control characters, no half of a character, nothing that reorders what is shown (Unicode, UAX #9). */
-export const filenamePattern = '^(?!\\.{1,2}$)[^\\/\\\\\\p{Cc}\\p{Cs}\\u2028-\\u202e\\u2066-\\u2069]+$'
+/**
+ * No way into a folder, no control characters, no half of a character, nothing that reorders what
+ * is shown (Unicode, UAX #9).
+ */
+export const filenamePattern =
+  '^(?!\\.{1,2}$)[^\\/\\\\\\p{Cc}\\p{Cs}\\u2028-\\u202e\\u2066-\\u2069]+$'
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z\\-]+"
 /** A media type with its parameters (RFC 9110, section 8.3.1). */
-export const mimePattern = `^${token}\\/${token}(?:[ \\t]*;[ \\t]*${token}=(?:${token}|"[^"\\\\\\p{Cc}\\u0080-\\u{10ffff}]*"))*$`
+export const mimePattern =
+  `^${token}\\/${token}(?:[ \\t]*;[ ` +
+  `\\t]*${token}=(?:${token}|"[^"\\\\\\p{Cc}\\u0080-\\u{10ffff}]*"))*$`
 
-const Filename = t.String({ minLength: 1, maxLength: 255, pattern: filenamePattern, example: 'notes.md', description: 'Without folders and control characters.' })
-const Mime = t.String({ minLength: 3, maxLength: 255, pattern: mimePattern, example: 'text/markdown', description: 'A media type; a text that is not in UTF-8 names its charset here.' })
-const session = t.Optional({ ...ref('session'), description: 'The conversation that it belongs to, and goes with.' })
+const Filename = t.String({
+  minLength: 1,
+  maxLength: 255,
+  pattern: filenamePattern,
+  example: 'notes.md',
+  description: 'Without folders and control characters.',
+})
+const Mime = t.String({
+  minLength: 3,
+  maxLength: 255,
+  pattern: mimePattern,
+  example: 'text/markdown',
+  description: 'A media type; a text that is not in UTF-8 names its charset here.',
+})
+const session = t.Optional({
+  ...ref('session'),
+  description: 'The conversation that it belongs to, and goes with.',
+})
 
-export const NewUpload = t.Object({
-  filename: Filename,
-  content_base64: t.String({ contentEncoding: 'base64', description: `RFC 4648, section 4, with padding; at most ${fileBytesMax >> 20} MiB when decoded.` }),
-  mime: Mime,
-  session_id: session,
-}, { additionalProperties: false })
+export const NewUpload = t.Object(
+  {
+    filename: Filename,
+    content_base64: t.String({
+      contentEncoding: 'base64',
+      description: `RFC 4648, section 4, with padding; at most ${fileBytesMax >> 20} MiB when decoded.`,
+    }),
+    mime: Mime,
+    session_id: session,
+  },
+  { additionalProperties: false },
+)
 
-export const NewArtifact = t.Object({
-  filename: Filename, mime: Mime, session_id: session,
-  content: t.String({ description: `Kept in UTF-8, in which it has at most ${fileBytesMax >> 20} MiB.` }),
-}, { additionalProperties: false })
+export const NewArtifact = t.Object(
+  {
+    filename: Filename,
+    mime: Mime,
+    session_id: session,
+    content: t.String({
+      description: `Kept in UTF-8, in which it has at most ${fileBytesMax >> 20} MiB.`,
+    }),
+  },
+  { additionalProperties: false },
+)
 
-const UploadStatus = t.Union([t.Literal('parsing'), t.Literal('ready'), t.Literal('unsupported'), t.Literal('failed')])
+const UploadStatus = t.Union([
+  t.Literal('parsing'),
+  t.Literal('ready'),
+  t.Literal('unsupported'),
+  t.Literal('failed'),
+])
 const SessionId = t.Union([t.String({ format: 'uuid' }), t.Null()])
 
 export const Upload = t.Object({
-  id: t.String({ format: 'uuid' }), filename: t.String(), mime: t.String(), bytes: t.Integer({ minimum: 0 }), sha256: t.String(),
+  id: t.String({ format: 'uuid' }),
+  filename: t.String(),
+  mime: t.String(),
+  bytes: t.Integer({ minimum: 0 }),
+  sha256: t.String(),
   status: UploadStatus,
-  detail: t.Union([t.String(), t.Null()], { description: 'Why there is no text, or not all of it.' }),
-  text: t.Union([t.String(), t.Null()], { description: `The extracted text, at most ${textExcerptCharsMax} characters of it; null unless the status is ready.` }),
+  detail: t.Union([t.String(), t.Null()], {
+    description: 'Why there is no text, or not all of it.',
+  }),
+  text: t.Union([t.String(), t.Null()], {
+    description:
+      `The extracted text, at most ${textExcerptCharsMax} characters of it; null unless the ` +
+      'status is ready.',
+  }),
   text_truncated: t.Boolean({ description: 'True when there is more text than is shown.' }),
-  session_id: SessionId, created_at: Timestamp,
+  session_id: SessionId,
+  created_at: Timestamp,
 })
 export type Upload = Static<typeof Upload>
 
 export const Artifact = t.Object({
-  id: t.String({ format: 'uuid' }), filename: t.String(), mime: t.String(), bytes: t.Integer({ minimum: 0 }), sha256: t.String(),
-  session_id: SessionId, run_id: t.Union([t.String({ format: 'uuid' }), t.Null()], { description: 'The run that made it.' }), created_at: Timestamp,
+  id: t.String({ format: 'uuid' }),
+  filename: t.String(),
+  mime: t.String(),
+  bytes: t.Integer({ minimum: 0 }),
+  sha256: t.String(),
+  session_id: SessionId,
+  run_id: t.Union([t.String({ format: 'uuid' }), t.Null()], {
+    description: 'The run that made it.',
+  }),
+  created_at: Timestamp,
 })
 export type Artifact = Static<typeof Artifact>
 
 const upload = { params: { id: ref('upload') } }
-const download = 'Of the media type that it was given. Always as an attachment, never to be shown in place.'
+const download =
+  'Of the media type that it was given. Always as an attachment, never to be shown in place.'
 
 export const files = contract({
   'POST /uploads': {
-    summary: 'Upload a file', body: NewUpload, streamed: 'content_base64', bodyMaxBytes: uploadBodyBytesMax,
-    description: 'Its text is extracted at once or soon: GET /uploads/{id} tells. Name its id in `attachments` of a run. The fields may come in any order; those before the content are checked before the content is read.',
+    summary: 'Upload a file',
+    body: NewUpload,
+    streamed: 'content_base64',
+    bodyMaxBytes: uploadBodyBytesMax,
+    description:
+      'Its text is extracted at once or soon: GET /uploads/{id} tells. Name its id in ' +
+      '`attachments` of a run. The fields may come in any order; those before the content ' +
+      'are checked before the content is read.',
     reply: t.Object({ upload_id: t.String({ format: 'uuid' }) }),
     faults: ['NOT_FOUND', 'QUOTA_REACHED', 'SHEDDING'],
   },
-  'GET /uploads/{id}': { ...upload, summary: 'Read an upload: its state and its text', reply: Upload },
-  'GET /uploads/{id}/raw': { ...upload, summary: 'Download an upload as it came', description: download, reply: { bytes: '*/*' } },
+  'GET /uploads/{id}': {
+    ...upload,
+    summary: 'Read an upload: its state and its text',
+    reply: Upload,
+  },
+  'GET /uploads/{id}/raw': {
+    ...upload,
+    summary: 'Download an upload as it came',
+    description: download,
+    reply: { bytes: '*/*' },
+  },
   'POST /artifacts': {
-    summary: 'Create an artifact from your own text', status: 201, reply: Artifact, streamed: 'content', bodyMaxBytes: uploadBodyBytesMax,
+    summary: 'Create an artifact from your own text',
+    status: 201,
+    reply: Artifact,
+    streamed: 'content',
+    bodyMaxBytes: uploadBodyBytesMax,
     body: NewArtifact,
     faults: ['NOT_FOUND', 'QUOTA_REACHED', 'SHEDDING'],
   },
-  'GET /artifacts/{id}': { summary: 'Download an artifact', description: download, params: { id: ref('artifact') }, reply: { bytes: '*/*' } },
+  'GET /artifacts/{id}': {
+    summary: 'Download an artifact',
+    description: download,
+    params: { id: ref('artifact') },
+    reply: { bytes: '*/*' },
+  },
 })

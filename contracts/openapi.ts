@@ -4,19 +4,57 @@ import type { Operation } from './contract.ts'
 import { faults } from './faults.ts'
 import { isSchema, statusesOf, successOf } from './statuses.ts'
 
-export type Described = { readonly key: string; /** With its mount, `{name}` for parameters. */ readonly path: string; /** Of the plugin; groups the page. */ readonly group: string; readonly operation: Operation }
+export type Described = {
+  readonly key: string
+  /** With its mount, `{name}` for parameters. */
+  readonly path: string
+  /** Of the plugin; groups the page. */
+  readonly group: string
+  readonly operation: Operation
+}
 type Json = { [name: string]: unknown }
 
-const reasons: Record<number, string> = { 200: 'OK', 201: 'Created', 202: 'Accepted', 204: 'Done; nothing to say' }
+const reasons: Record<number, string> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'Done; nothing to say',
+}
 const phrases: Record<number, string> = {
-  400: 'Malformed; the message names the field', 401: 'The token is missing, expired or invalid', 402: 'Not enough credits; nothing started', 403: 'Not allowed', 404: 'Unknown, or not yours',
-  405: 'Not offered here', 408: 'Too slow', 409: 'Conflict', 413: 'Too large', 415: 'Not a media type that is taken', 429: 'Too often; honour Retry-After', 500: 'Our error', 502: 'A provider failed', 503: 'Not now; retry with backoff',
+  400: 'Malformed; the message names the field',
+  401: 'The token is missing, expired or invalid',
+  402: 'Not enough credits; nothing started',
+  403: 'Not allowed',
+  404: 'Unknown, or not yours',
+  405: 'Not offered here',
+  408: 'Too slow',
+  409: 'Conflict',
+  413: 'Too large',
+  415: 'Not a media type that is taken',
+  429: 'Too often; honour Retry-After',
+  500: 'Our error',
+  502: 'A provider failed',
+  503: 'Not now; retry with backoff',
 }
 
 const parametersOf = (operation: Operation): Json[] => {
-  const rows = (place: string, properties: Readonly<Record<string, TSchema>>, required: readonly string[]) =>
-    Object.entries(properties).map(([name, schema]) => ({ name, in: place, required: required.includes(name), schema, ...((schema as { description?: string }).description ? { description: (schema as { description?: string }).description } : {}) }))
-  const query = operation.query as { properties?: Record<string, TSchema>; required?: string[] } | undefined
+  const rows = (
+    place: string,
+    properties: Readonly<Record<string, TSchema>>,
+    required: readonly string[],
+  ) =>
+    Object.entries(properties).map(([name, schema]) => ({
+      name,
+      in: place,
+      required: required.includes(name),
+      schema,
+      ...((schema as { description?: string }).description
+        ? { description: (schema as { description?: string }).description }
+        : {}),
+    }))
+  const query = operation.query as
+    | { properties?: Record<string, TSchema>; required?: string[] }
+    | undefined
   return [
     ...rows('path', operation.params ?? {}, Object.keys(operation.params ?? {})),
     ...rows('query', query?.properties ?? {}, query?.required ?? []),
@@ -24,21 +62,52 @@ const parametersOf = (operation: Operation): Json[] => {
   ]
 }
 
-type Written = { readonly type?: string; readonly enum?: readonly unknown[]; readonly const?: unknown; readonly anyOf?: readonly Written[]; readonly items?: Written; readonly properties?: Readonly<Record<string, Written>>; readonly required?: readonly string[]; readonly description?: string; readonly default?: unknown }
+type Written = {
+  readonly type?: string
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly anyOf?: readonly Written[]
+  readonly items?: Written
+  readonly properties?: Readonly<Record<string, Written>>
+  readonly required?: readonly string[]
+  readonly description?: string
+  readonly default?: unknown
+}
 
 /** The same, or null. */
 function orNull(schema: Written): Written {
   const { anyOf, description, default: fallback } = schema
-  if (anyOf) return anyOf.some(({ type }) => type === 'null') ? schema : { ...schema, anyOf: [...anyOf, { type: 'null' }] }
-  if (typeof schema.type === 'string' && schema.type !== 'null' && !schema.enum && !('const' in schema)) return { ...schema, type: [schema.type, 'null'] as unknown as string }
-  return { anyOf: [schema, { type: 'null' }], ...(description === undefined ? {} : { description }), ...(fallback === undefined ? {} : { default: fallback }) }
+  if (anyOf)
+    return anyOf.some(({ type }) => type === 'null')
+      ? schema
+      : { ...schema, anyOf: [...anyOf, { type: 'null' }] }
+  if (
+    typeof schema.type === 'string' &&
+    schema.type !== 'null' &&
+    !schema.enum &&
+    !('const' in schema)
+  )
+    return { ...schema, type: [schema.type, 'null'] as unknown as string }
+  return {
+    anyOf: [schema, { type: 'null' }],
+    ...(description === undefined ? {} : { description }),
+    ...(fallback === undefined ? {} : { default: fallback }),
+  }
 }
 /** A body as it may be written: null for an optional field is the same as leaving it out. */
 function asWritten(schema: Written): Written {
   const { properties, items, required = [] } = schema
   if (items) return { ...schema, items: asWritten(items) }
   if (!properties) return schema
-  return { ...schema, properties: Object.fromEntries(Object.entries(properties).map(([name, field]) => [name, required.includes(name) ? asWritten(field) : orNull(asWritten(field))])) }
+  return {
+    ...schema,
+    properties: Object.fromEntries(
+      Object.entries(properties).map(([name, field]) => [
+        name,
+        required.includes(name) ? asWritten(field) : orNull(asWritten(field)),
+      ]),
+    ),
+  }
 }
 
 function successBody(operation: Operation): Json {
@@ -47,45 +116,127 @@ function successBody(operation: Operation): Json {
   if (reply === 'sse') return { content: { 'text/event-stream': { schema: { type: 'string' } } } }
   if (isSchema(reply)) return { content: { 'application/json': { schema: reply } } }
   const { bytes } = reply as { bytes: string }
-  return { content: { [bytes]: { schema: bytes.startsWith('application/json') ? {} : { type: 'string', format: 'binary' } } } }
+  return {
+    content: {
+      [bytes]: {
+        schema: bytes.startsWith('application/json') ? {} : { type: 'string', format: 'binary' },
+      },
+    },
+  }
 }
 
 function operationOf({ key, group, operation }: Described): Json {
-  const errors = [...statusesOf(operation)].map(([status, codes]) => [String(status), {
-    description: phrases[status] ?? 'Refused',
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' }, examples: Object.fromEntries(codes.map(code => [code, { value: { detail: faults[code][1], code, request_id: '…' } }])) } },
-  }])
+  const errors = [...statusesOf(operation)].map(([status, codes]) => [
+    String(status),
+    {
+      description: phrases[status] ?? 'Refused',
+      content: {
+        'application/json': {
+          schema: { $ref: '#/components/schemas/Error' },
+          examples: Object.fromEntries(
+            codes.map(code => [
+              code,
+              { value: { detail: faults[code][1], code, request_id: '…' } },
+            ]),
+          ),
+        },
+      },
+    },
+  ])
   return {
-    operationId: key.toLowerCase().replace(/[^a-z0-9]+/g, '_').replace(/_$/, ''), tags: [group], summary: operation.summary,
+    operationId: key
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, '_')
+      .replace(/_$/, ''),
+    tags: [group],
+    summary: operation.summary,
     ...(operation.description ? { description: operation.description } : {}),
     security: (operation.auth ?? 'user') === 'public' ? [] : [{ [operation.auth ?? 'user']: [] }],
     parameters: parametersOf(operation),
-    ...(operation.body ? { requestBody: { required: !operation.bodyOptional, content: { 'application/json': { schema: asWritten(operation.body as Written) } } } } : {}),
+    ...(operation.body
+      ? {
+          requestBody: {
+            required: !operation.bodyOptional,
+            content: { 'application/json': { schema: asWritten(operation.body as Written) } },
+          },
+        }
+      : {}),
     responses: {
-      [String(successOf(operation))]: { description: reasons[successOf(operation)] ?? 'Done', ...successBody(operation) },
-      ...(operation.reply === 'sse' ? { 204: { description: 'The stream has ended, and nothing is left behind the cursor: do not come back' } } : {}),
+      [String(successOf(operation))]: {
+        description: reasons[successOf(operation)] ?? 'Done',
+        ...successBody(operation),
+      },
+      ...(operation.reply === 'sse'
+        ? {
+            204: {
+              description:
+                'The stream has ended, and nothing is left behind the cursor: do not come back',
+            },
+          }
+        : {}),
       ...(operation.revalidated ? { 304: { description: 'What you have is still so' } } : {}),
       ...Object.fromEntries(errors),
     },
   }
 }
 
-/** `events`: SSE event types → the schema of their data; they stand under components.schemas as `event.<type>`. */
-export function openapi(operations: readonly Described[], events: Readonly<Record<string, TSchema>>, version: string): Json {
+/**
+ * `events`: SSE event types → the schema of their data; they stand under components.schemas as
+ * `event.<type>`.
+ */
+export function openapi(
+  operations: readonly Described[],
+  events: Readonly<Record<string, TSchema>>,
+  version: string,
+): Json {
   const paths: Record<string, Json> = {}
-  for (const each of [...operations].sort((a, b) => a.path.localeCompare(b.path) || a.key.localeCompare(b.key))) {
-    paths[each.path] = { ...paths[each.path], [each.key.slice(0, each.key.indexOf(' ')).toLowerCase()]: operationOf(each) }
+  for (const each of [...operations].sort(
+    (a, b) => a.path.localeCompare(b.path) || a.key.localeCompare(b.key),
+  )) {
+    paths[each.path] = {
+      ...paths[each.path],
+      [each.key.slice(0, each.key.indexOf(' ')).toLowerCase()]: operationOf(each),
+    }
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'Agent platform', version, description: 'Durable agent runs over HTTP and Server-Sent Events. Every error is `{detail, code, request_id}`; every list `{items, next_cursor}`; timestamps are ISO-8601 in UTC, identifiers UUIDs.' },
+    info: {
+      title: 'Agent platform',
+      version,
+      description:
+        'Durable agent runs over HTTP and Server-Sent Events. Every error is `{detail, ' +
+        'code, request_id}`; every list `{items, next_cursor}`; timestamps are ISO-8601 in ' +
+        'UTC, identifiers UUIDs.',
+    },
     servers: [{ url: '/' }],
     paths,
     components: {
-      securitySchemes: { user: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'From POST /api/v1/auth/token (API key) or POST /api/v1/auth/login.' }, operator: { type: 'http', scheme: 'bearer', description: 'The OPERATOR_TOKEN of whoever runs the platform.' } },
+      securitySchemes: {
+        user: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: 'From POST /api/v1/auth/token (API key) or POST /api/v1/auth/login.',
+        },
+        operator: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The OPERATOR_TOKEN of whoever runs the platform.',
+        },
+      },
       schemas: {
-        Error: { type: 'object', required: ['detail', 'code', 'request_id'], properties: { detail: { type: 'string' }, code: { type: 'string', enum: Object.keys(faults) }, request_id: { type: 'string' } } },
-        ...Object.fromEntries(Object.entries(events).map(([type, schema]) => [`event.${type}`, schema])),
+        Error: {
+          type: 'object',
+          required: ['detail', 'code', 'request_id'],
+          properties: {
+            detail: { type: 'string' },
+            code: { type: 'string', enum: Object.keys(faults) },
+            request_id: { type: 'string' },
+          },
+        },
+        ...Object.fromEntries(
+          Object.entries(events).map(([type, schema]) => [`event.${type}`, schema]),
+        ),
       },
     },
   }

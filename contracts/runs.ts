@@ -2,106 +2,357 @@ import { Type as t, type Static } from 'typebox'
 import { contract, filled, page, Paging, ref, Timestamp } from './contract.ts'
 import { Artifact } from './files.ts'
 
-/** The bound of the wire; RUNS_MESSAGE_BYTES_MAX and the model's window are what counts below it. */
+/**
+ * The bound of the wire; RUNS_MESSAGE_BYTES_MAX and the model's window are what counts below it.
+ */
 export const messageCharsMax = 1_000_000
 
-export const RunStart = t.Object({
-  message: t.String({ minLength: 1, maxLength: messageCharsMax, description: 'The request to the agent.' }),
-  app_name: filled(t.String({ default: 'main', pattern: '^[a-zA-Z0-9_-]{1,80}$', description: 'A catalogue key, or custom_<id>.' })),
-  session_id: t.Optional({ ...ref('session'), description: 'Continue this conversation; omit to open one.' }),
-  attachments: t.Optional(t.Array(ref('upload'), { maxItems: 50, description: 'Upload ids.' })),
-  kb_ids: t.Optional(t.Array(ref('kb'), { maxItems: 20, description: 'Knowledge bases that the agent may search.' })),
-  kb_enhance: filled(t.Boolean({ default: false })),
-  plan: filled(t.Boolean({ default: false, description: 'Write a plan first, then execute it.' })),
-  model: t.Optional(t.String({ minLength: 1, maxLength: 200, description: 'A key of GET /models; else the default.' })),
-  reasoning: filled(t.Boolean({ default: false, description: 'Longer deliberation before answering.' })),
-  data_workspace_id: t.Optional(ref('workspace')),
-  client_tz: filled(t.String({ default: 'UTC', maxLength: 64, description: 'IANA time zone; the agent reasons in this local time.' })),
-  idempotency_key: t.Optional(t.String({ minLength: 1, maxLength: 200, description: 'The same key answers the first run again. Also the Idempotency-Key header.' })),
-}, { additionalProperties: false })
+export const RunStart = t.Object(
+  {
+    message: t.String({
+      minLength: 1,
+      maxLength: messageCharsMax,
+      description: 'The request to the agent.',
+    }),
+    app_name: filled(
+      t.String({
+        default: 'main',
+        pattern: '^[a-zA-Z0-9_-]{1,80}$',
+        description: 'A catalogue key, or custom_<id>.',
+      }),
+    ),
+    session_id: t.Optional({
+      ...ref('session'),
+      description: 'Continue this conversation; omit to open one.',
+    }),
+    attachments: t.Optional(t.Array(ref('upload'), { maxItems: 50, description: 'Upload ids.' })),
+    kb_ids: t.Optional(
+      t.Array(ref('kb'), {
+        maxItems: 20,
+        description: 'Knowledge bases that the agent may search.',
+      }),
+    ),
+    kb_enhance: filled(t.Boolean({ default: false })),
+    plan: filled(
+      t.Boolean({ default: false, description: 'Write a plan first, then execute it.' }),
+    ),
+    model: t.Optional(
+      t.String({
+        minLength: 1,
+        maxLength: 200,
+        description: 'A key of GET /models; else the default.',
+      }),
+    ),
+    reasoning: filled(
+      t.Boolean({ default: false, description: 'Longer deliberation before answering.' }),
+    ),
+    data_workspace_id: t.Optional(ref('workspace')),
+    client_tz: filled(
+      t.String({
+        default: 'UTC',
+        maxLength: 64,
+        description: 'IANA time zone; the agent reasons in this local time.',
+      }),
+    ),
+    idempotency_key: t.Optional(
+      t.String({
+        minLength: 1,
+        maxLength: 200,
+        description: 'The same key answers the first run again. Also the Idempotency-Key header.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
 export type RunStart = Static<typeof RunStart>
 
-export const PlacedStatus = t.Union([t.Literal('running'), t.Literal('queued'), t.Literal('blocked')])
-export const RunStatus = t.Union([...PlacedStatus.anyOf, t.Literal('waiting'), t.Literal('done'), t.Literal('failed'), t.Literal('cancelled')])
+export const PlacedStatus = t.Union([
+  t.Literal('running'),
+  t.Literal('queued'),
+  t.Literal('blocked'),
+])
+export const RunStatus = t.Union([
+  ...PlacedStatus.anyOf,
+  t.Literal('waiting'),
+  t.Literal('done'),
+  t.Literal('failed'),
+  t.Literal('cancelled'),
+])
 
 export const RunStarted = t.Object({
-  run_id: t.String({ format: 'uuid' }), session_id: t.String({ format: 'uuid' }),
+  run_id: t.String({ format: 'uuid' }),
+  session_id: t.String({ format: 'uuid' }),
   cursor: t.Integer({ minimum: 0, description: 'Read the events after this seq.' }),
   resumed: t.Boolean({ description: 'True when the idempotency key matched an earlier run.' }),
-  status: { ...RunStatus, description: '`running`, `queued` or `blocked`; of a run that an idempotency key matched, as it stands now.' },
-  queue_seq: t.Integer({ minimum: 0, description: 'Place in the session queue; 0 when not queued.' }),
+  status: {
+    ...RunStatus,
+    description:
+      '`running`, `queued` or `blocked`; of a run that an idempotency key matched, as it ' +
+      'stands now.',
+  },
+  queue_seq: t.Integer({
+    minimum: 0,
+    description: 'Place in the session queue; 0 when not queued.',
+  }),
 })
 export type RunStarted = Static<typeof RunStarted>
 
 const start = {
-  body: RunStart, bodyMaxBytes: 8 << 20, reply: RunStarted, limit: { name: 'runs', by: 'user' },
-  headers: { 'idempotency-key': t.Optional(t.String({ maxLength: 200, description: 'Same as the field idempotency_key.' })) },
-  faults: ['INSUFFICIENT_CREDITS', 'NOT_FOUND', 'IDEMPOTENCY_MISMATCH', 'QUEUE_FULL', 'QUOTA_REACHED', 'CONFLICT', 'FORBIDDEN', 'SHEDDING'],
+  body: RunStart,
+  bodyMaxBytes: 8 << 20,
+  reply: RunStarted,
+  limit: { name: 'runs', by: 'user' },
+  headers: {
+    'idempotency-key': t.Optional(
+      t.String({ maxLength: 200, description: 'Same as the field idempotency_key.' }),
+    ),
+  },
+  faults: [
+    'INSUFFICIENT_CREDITS',
+    'NOT_FOUND',
+    'IDEMPOTENCY_MISMATCH',
+    'QUEUE_FULL',
+    'QUOTA_REACHED',
+    'CONFLICT',
+    'FORBIDDEN',
+    'SHEDDING',
+  ],
 } as const
 
 export const runs = contract({
-  'POST /chat': { ...start, summary: 'Start a durable run', description: 'Answers at once. Read the run at GET /runs/{run_id}/events; a disconnect stops nothing.' },
-  'POST /tasks': { ...start, summary: 'Start a durable run in the background', description: 'The same as POST /chat, for callers that will not hold a stream.' },
+  'POST /chat': {
+    ...start,
+    summary: 'Start a durable run',
+    description:
+      'Answers at once. Read the run at GET /runs/{run_id}/events; a disconnect stops nothing.',
+  },
+  'POST /tasks': {
+    ...start,
+    summary: 'Start a durable run in the background',
+    description: 'The same as POST /chat, for callers that will not hold a stream.',
+  },
   'GET /runs/{run_id}/events': {
-    summary: 'Read and follow the events of a run', reply: 'sse', params: { run_id: ref('run') },
-    description: 'Server-Sent Events. `id` is the seq; reconnect with Last-Event-ID or ?after= and read exactly what follows. `done` or `error` comes last, once, and the stream ends; asked for again with nothing left it is 204.',
-    query: t.Object({ after: t.Optional(t.String({ maxLength: 20, description: 'The last seq that you have; Last-Event-ID beats it.' })) }),
-    headers: { 'last-event-id': t.Optional(t.String({ maxLength: 20, description: 'The last seq that you have.' })) },
+    summary: 'Read and follow the events of a run',
+    reply: 'sse',
+    params: { run_id: ref('run') },
+    description:
+      'Server-Sent Events. `id` is the seq; reconnect with Last-Event-ID or ?after= and ' +
+      'read exactly what follows. `done` or `error` comes last, once, and the stream ends; ' +
+      'asked for again with nothing left it is 204.',
+    query: t.Object({
+      after: t.Optional(
+        t.String({
+          maxLength: 20,
+          description: 'The last seq that you have; Last-Event-ID beats it.',
+        }),
+      ),
+    }),
+    headers: {
+      'last-event-id': t.Optional(
+        t.String({ maxLength: 20, description: 'The last seq that you have.' }),
+      ),
+    },
   },
   'POST /runs/{run_id}/respond': {
-    summary: 'Answer a question of a run', params: { run_id: ref('run') }, faults: ['QUESTION_CLOSED'],
-    description: 'For the events user_choice, quiz and approval. Each question is answered once, in any order; a second or late answer is a 409. The stream goes on with choice_answer.',
-    body: t.Object({
-      question_id: t.Optional(t.String({ format: 'uuid', description: 'Of the event; may be left out where one question is open.' })),
-      answer: t.Union([t.String({ maxLength: 10_000 }), t.Boolean(), t.Array(t.String({ maxLength: 10_000 }), { maxItems: 50 }), t.Record(t.String({ maxLength: 80 }), t.String({ maxLength: 80 }), { maxProperties: 100 })], { description: 'An option id, the label of one, or a text (user_choice), a list of option ids (multiple), true or false (approval), question id → option id (quiz).' }),
-    }, { additionalProperties: false }),
-    reply: t.Object({ run_id: t.String({ format: 'uuid' }), question_id: t.String({ format: 'uuid' }), status: RunStatus }),
+    summary: 'Answer a question of a run',
+    params: { run_id: ref('run') },
+    faults: ['QUESTION_CLOSED'],
+    description:
+      'For the events user_choice, quiz and approval. Each question is answered once, in ' +
+      'any order; a second or late answer is a 409. The stream goes on with choice_answer.',
+    body: t.Object(
+      {
+        question_id: t.Optional(
+          t.String({
+            format: 'uuid',
+            description: 'Of the event; may be left out where one question is open.',
+          }),
+        ),
+        answer: t.Union(
+          [
+            t.String({ maxLength: 10_000 }),
+            t.Boolean(),
+            t.Array(t.String({ maxLength: 10_000 }), { maxItems: 50 }),
+            t.Record(t.String({ maxLength: 80 }), t.String({ maxLength: 80 }), {
+              maxProperties: 100,
+            }),
+          ],
+          {
+            description:
+              'An option id, the label of one, or a text (user_choice), a list of option ' +
+              'ids (multiple), true or false (approval), question id → option id (quiz).',
+          },
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    reply: t.Object({
+      run_id: t.String({ format: 'uuid' }),
+      question_id: t.String({ format: 'uuid' }),
+      status: RunStatus,
+    }),
   },
   'POST /runs/{run_id}/cancel': {
-    summary: 'Stop a run', params: { run_id: ref('run') }, reply: t.Object({ run_id: t.String({ format: 'uuid' }), status: RunStatus, cancelling: t.Boolean({ description: 'True while the run is being stopped; its stream then ends with done {status: cancelled}.' }) }),
+    summary: 'Stop a run',
+    params: { run_id: ref('run') },
+    reply: t.Object({
+      run_id: t.String({ format: 'uuid' }),
+      status: RunStatus,
+      cancelling: t.Boolean({
+        description:
+          'True while the run is being stopped; its stream then ends with done {status: ' +
+          'cancelled}.',
+      }),
+    }),
     description: 'Stops the work itself. A run that has ended is answered as it ended.',
   },
 })
 
 export const Session = t.Object({
-  id: t.String({ format: 'uuid' }), title: t.String(), app_name: t.String(),
+  id: t.String({ format: 'uuid' }),
+  title: t.String(),
+  app_name: t.String(),
   status: t.Union([t.Literal('idle'), t.Literal('running'), t.Literal('paused')]),
-  active_run_id: t.Union([t.String({ format: 'uuid' }), t.Null()]), queued: t.Integer({ minimum: 0 }),
-  created_at: Timestamp, updated_at: Timestamp,
+  active_run_id: t.Union([t.String({ format: 'uuid' }), t.Null()]),
+  queued: t.Integer({ minimum: 0 }),
+  created_at: Timestamp,
+  updated_at: Timestamp,
 })
 export const RunSummary = t.Object({
-  run_id: t.String({ format: 'uuid' }), status: RunStatus, app_name: t.String(), model: t.String(), queue_seq: t.Integer({ minimum: 0 }),
-  created_at: Timestamp, ended_at: t.Union([Timestamp, t.Null()]), credits: t.Union([t.Integer(), t.Null()]),
+  run_id: t.String({ format: 'uuid' }),
+  status: RunStatus,
+  app_name: t.String(),
+  model: t.String(),
+  queue_seq: t.Integer({ minimum: 0 }),
+  created_at: Timestamp,
+  ended_at: t.Union([Timestamp, t.Null()]),
+  credits: t.Union([t.Integer(), t.Null()]),
 })
-const SessionEvent = t.Object({ run_id: t.String({ format: 'uuid' }), seq: t.Integer(), type: t.String(), data: t.Unknown() })
+const SessionEvent = t.Object({
+  run_id: t.String({ format: 'uuid' }),
+  seq: t.Integer(),
+  type: t.String(),
+  data: t.Unknown(),
+})
 export const Message = t.Object({
-  id: t.String({ format: 'uuid' }), run_id: t.String({ format: 'uuid' }), role: t.Union([t.Literal('user'), t.Literal('assistant')]),
-  content: t.String(), status: RunStatus, created_at: Timestamp,
+  id: t.String({ format: 'uuid' }),
+  run_id: t.String({ format: 'uuid' }),
+  role: t.Union([t.Literal('user'), t.Literal('assistant')]),
+  content: t.String(),
+  status: RunStatus,
+  created_at: Timestamp,
 })
 
-export const SearchHit = t.Object({ session: Session, matches: t.Array(t.Object({ message_id: t.String({ format: 'uuid' }), role: t.Union([t.Literal('user'), t.Literal('assistant')]), excerpt: t.String() }), { description: 'The latest messages that hold every word; none where only the title does.' }) })
+export const SearchHit = t.Object({
+  session: Session,
+  matches: t.Array(
+    t.Object({
+      message_id: t.String({ format: 'uuid' }),
+      role: t.Union([t.Literal('user'), t.Literal('assistant')]),
+      excerpt: t.String(),
+    }),
+    { description: 'The latest messages that hold every word; none where only the title does.' },
+  ),
+})
 const MessageId = t.String({ ...ref('message'), description: '`id` of a message of this session.' })
 
 const session = { params: { id: ref('session') } }
 export const sessions = contract({
-  'GET /sessions': { summary: 'List your conversations, the latest first', query: Paging, reply: page(Session) },
-  'GET /sessions/{id}': { ...session, summary: 'Read a conversation', description: 'With its latest runs, newest first, and the recent events of the active run, else of the newest.', reply: t.Object({ ...Session.properties, runs: t.Array(RunSummary), events: t.Array(SessionEvent) }) },
+  'GET /sessions': {
+    summary: 'List your conversations, the latest first',
+    query: Paging,
+    reply: page(Session),
+  },
+  'GET /sessions/{id}': {
+    ...session,
+    summary: 'Read a conversation',
+    description:
+      'With its latest runs, newest first, and the recent events of the active run, else ' +
+      'of the newest.',
+    reply: t.Object({
+      ...Session.properties,
+      runs: t.Array(RunSummary),
+      events: t.Array(SessionEvent),
+    }),
+  },
   'GET /sessions/search': {
-    summary: 'Search your conversations', description: 'Those in which a message, or the title, holds every word, the latest begun first. Messages are found from shortly after the end of their run; what a fork has in common with the conversation that it was made of is found there. A page is full unless it is the last.',
-    query: t.Object({ ...Paging.properties, q: t.String({ minLength: 1, maxLength: 200, description: 'Words.' }) }), reply: page(SearchHit),
+    summary: 'Search your conversations',
+    description:
+      'Those in which a message, or the title, holds every word, the latest begun first. ' +
+      'Messages are found from shortly after the end of their run; what a fork has in ' +
+      'common with the conversation that it was made of is found there. A page is full ' +
+      'unless it is the last.',
+    query: t.Object({
+      ...Paging.properties,
+      q: t.String({ minLength: 1, maxLength: 200, description: 'Words.' }),
+    }),
+    reply: page(SearchHit),
   },
   'POST /sessions/{id}/branch': {
-    ...session, summary: 'Fork a conversation at a message', status: 201, reply: Session, faults: ['CONFLICT', 'QUOTA_REACHED'], description: 'A new conversation with everything up to the message, or all of it. A run under way stays where it is; copies cost nothing.',
-    body: t.Object({ message_id: t.Optional(MessageId), title: t.Optional(t.String({ minLength: 1, maxLength: 200 })) }, { additionalProperties: false }),
+    ...session,
+    summary: 'Fork a conversation at a message',
+    status: 201,
+    reply: Session,
+    faults: ['CONFLICT', 'QUOTA_REACHED'],
+    description:
+      'A new conversation with everything up to the message, or all of it. A run under way ' +
+      'stays where it is; copies cost nothing.',
+    body: t.Object(
+      {
+        message_id: t.Optional(MessageId),
+        title: t.Optional(t.String({ minLength: 1, maxLength: 200 })),
+      },
+      { additionalProperties: false },
+    ),
   },
   'POST /sessions/{id}/truncate': {
-    ...session, summary: 'Cut a conversation back to a message', reply: Session, faults: ['SESSION_BUSY'], description: 'The message stays; what follows it goes, with its events.',
+    ...session,
+    summary: 'Cut a conversation back to a message',
+    reply: Session,
+    faults: ['SESSION_BUSY'],
+    description: 'The message stays; what follows it goes, with its events.',
     body: t.Object({ message_id: MessageId }, { additionalProperties: false }),
   },
-  'PATCH /sessions/{id}': { ...session, summary: 'Rename a conversation', body: t.Object({ title: t.String({ minLength: 1, maxLength: 200 }) }, { additionalProperties: false }), reply: Session },
-  'DELETE /sessions/{id}': { ...session, summary: 'Delete a conversation with its runs and their events', reply: 'none', faults: ['SESSION_BUSY'] },
-  'GET /sessions/{id}/messages': { ...session, summary: 'Read the history, the oldest first', description: 'A page is shorter than `limit` where messages are long.', query: Paging, reply: page(Message) },
-  'GET /sessions/{id}/artifacts': { ...session, summary: 'List everything that was produced, the oldest first', query: Paging, reply: page(Artifact) },
-  'GET /sessions/{id}/queue': { ...session, summary: 'Read which runs wait', reply: t.Object({ paused: t.Boolean(), active_run_id: t.Union([t.String({ format: 'uuid' }), t.Null()]), items: t.Array(RunSummary) }) },
-  'POST /sessions/{id}/queue/resume': { ...session, summary: 'Resume a queue that a failure paused', reply: Session },
+  'PATCH /sessions/{id}': {
+    ...session,
+    summary: 'Rename a conversation',
+    body: t.Object(
+      { title: t.String({ minLength: 1, maxLength: 200 }) },
+      { additionalProperties: false },
+    ),
+    reply: Session,
+  },
+  'DELETE /sessions/{id}': {
+    ...session,
+    summary: 'Delete a conversation with its runs and their events',
+    reply: 'none',
+    faults: ['SESSION_BUSY'],
+  },
+  'GET /sessions/{id}/messages': {
+    ...session,
+    summary: 'Read the history, the oldest first',
+    description: 'A page is shorter than `limit` where messages are long.',
+    query: Paging,
+    reply: page(Message),
+  },
+  'GET /sessions/{id}/artifacts': {
+    ...session,
+    summary: 'List everything that was produced, the oldest first',
+    query: Paging,
+    reply: page(Artifact),
+  },
+  'GET /sessions/{id}/queue': {
+    ...session,
+    summary: 'Read which runs wait',
+    reply: t.Object({
+      paused: t.Boolean(),
+      active_run_id: t.Union([t.String({ format: 'uuid' }), t.Null()]),
+      items: t.Array(RunSummary),
+    }),
+  },
+  'POST /sessions/{id}/queue/resume': {
+    ...session,
+    summary: 'Resume a queue that a failure paused',
+    reply: Session,
+  },
 })

@@ -11,11 +11,17 @@ import type { Metric } from 'prom-client'
 import { valueIn, type Environment, type Settings } from './settings.ts'
 import { readWritten } from './sources.ts'
 
-type Meter = { watch<T extends object>(port: string, engine: T): T; metrics(queue: Queue, names: () => readonly string[]): readonly Metric[] }
+type Meter = {
+  watch<T extends object>(port: string, engine: T): T
+  metrics(queue: Queue, names: () => readonly string[]): readonly Metric[]
+}
 export type Engines = {
   engine<T>(name: string): T
   readonly entries: () => readonly (readonly [name: string, engine: Partial<Lifecycle & Durable>])[]
-  /** Everything applied so far, on every port, is on disk. Undefined when nothing is pending anywhere. */
+  /**
+   * Everything applied so far, on every port, is on disk. Undefined when nothing is pending
+   * anywhere.
+   */
   durable(): Promise<unknown>
   /** Changes when writes that had been applied were lost before they were on disk. */
   epoch(): number
@@ -29,46 +35,113 @@ const home = new URL('../adapters/', import.meta.url)
 const kind = import.meta.filename.slice(-3)
 const isAdapter = (file: string) => /\.[jt]s$/.test(file) && !/\.(?:test|d)\.[jt]s$/.test(file)
 /** Ours, then those of the folders that an operator named: `<port>/<scheme>.js` in each. */
-const homesOf = (folders: readonly string[]) => [home, ...folders.map(folder => pathToFileURL(`${resolve(folder)}/`))]
+const homesOf = (folders: readonly string[]) => [
+  home,
+  ...folders.map(folder => pathToFileURL(`${resolve(folder)}/`)),
+]
 export const schemesOf = (port: string, folders: readonly string[]): string[] =>
-  homesOf(folders).map(base => new URL(`${port}/`, base)).filter(existsSync).flatMap(folder => readdirSync(folder).filter(isAdapter).map(file => `${file.slice(0, -3)}:`))
+  homesOf(folders)
+    .map(base => new URL(`${port}/`, base))
+    .filter(existsSync)
+    .flatMap(folder =>
+      readdirSync(folder)
+        .filter(isAdapter)
+        .map(file => `${file.slice(0, -3)}:`),
+    )
 
 /** The packages that `adapters add` installed; each `folder` is relative to DATA_DIR. */
 export type Added = readonly { readonly folder: string }[]
 export const addedPath = (dataDir: string) => join(dataDir, 'adapters.json')
-export const addedIn = (dataDir: string) => readWritten<Added>(addedPath(dataDir), [], list => list.map(one => ({ ...one, folder: join(one.folder) })))
+export const addedIn = (dataDir: string) =>
+  readWritten<Added>(addedPath(dataDir), [], list =>
+    list.map(one => ({ ...one, folder: join(one.folder) })),
+  )
 /** ADAPTERS_DIR: folders with commas between them; then what was added. */
-export const foldersOf = ({ ADAPTERS_DIR, DATA_DIR }: Pick<Settings, 'ADAPTERS_DIR' | 'DATA_DIR'>): string[] => [...(ADAPTERS_DIR ?? '').split(',').map(folder => folder.trim()).filter(Boolean), ...addedIn(DATA_DIR).map(({ folder }) => resolve(DATA_DIR, folder))]
+export const foldersOf = ({
+  ADAPTERS_DIR,
+  DATA_DIR,
+}: Pick<Settings, 'ADAPTERS_DIR' | 'DATA_DIR'>): string[] => [
+  ...(ADAPTERS_DIR ?? '')
+    .split(',')
+    .map(folder => folder.trim())
+    .filter(Boolean),
+  ...addedIn(DATA_DIR).map(({ folder }) => resolve(DATA_DIR, folder)),
+]
 const settingOf = (port: string): keyof Settings => `${port.toUpperCase()}_URL` as keyof Settings
-export const ports = ['clock', 'traces', 'storage', 'eventlog', 'billing', 'queue', 'blobs', 'search', 'mail', 'models', 'limits', 'http'] as const
+export const ports = [
+  'clock',
+  'traces',
+  'storage',
+  'eventlog',
+  'billing',
+  'queue',
+  'blobs',
+  'search',
+  'mail',
+  'models',
+  'limits',
+  'http',
+] as const
 /** Asked at every turn, or by the server itself. */
 const unwatched = new Set(['clock', 'traces', 'http'])
 export type PortName = (typeof ports)[number]
 
-/** No URL has several hosts (RFC 3986, 3.2.2), and databases are named by several: the first is the URL's, the others are its option `hosts`. */
-const withOneHost = (value: string): string => value.replace(/^([a-z][\w+.:-]*:\/\/(?:[^@/?#]*@)?[^,/?#]+),([^/?#]+)([^?#]*)\??/i, (_, first: string, others: string, path: string) => `${first}${path}?hosts=${encodeURIComponent(others)}&`).replace(/&$/, '')
+/**
+ * No URL has several hosts (RFC 3986, 3.2.2), and databases are named by several: the first is the
+ * URL's, the others are its option `hosts`.
+ */
+const withOneHost = (value: string): string =>
+  value
+    .replace(
+      /^([a-z][\w+.:-]*:\/\/(?:[^@/?#]*@)?[^,/?#]+),([^/?#]+)([^?#]*)\??/i,
+      (_, first: string, others: string, path: string) =>
+        `${first}${path}?hosts=${encodeURIComponent(others)}&`,
+    )
+    .replace(/&$/, '')
 
 /** INVALID_FIELD names the setting and says which schemes exist. */
-export async function loadAdapter(port: string, setting: string, given: string, folders: readonly string[]): Promise<{ adapter: Adapter; url: URL }> {
+export async function loadAdapter(
+  port: string,
+  setting: string,
+  given: string,
+  folders: readonly string[],
+): Promise<{ adapter: Adapter; url: URL }> {
   const value = withOneHost(given)
   const refuse = (why: string) => fault('INVALID_FIELD', { field: setting, why })
-  if (!URL.canParse(value)) throw refuse(`is not a URL; it starts with one of ${schemesOf(port, folders).join(' ')}`)
-  const url = new URL(value), scheme = url.protocol.slice(0, -1)
-  const file = homesOf(folders).flatMap(base => [kind, '.js'].map(ending => new URL(`${port}/${scheme}${ending}`, base))).find(existsSync)
-  if (!/^[a-z][a-z0-9+]*$/.test(scheme) || !file) throw refuse(`there is no adapter "${scheme}:"; there are ${schemesOf(port, folders).join(' ')}`)
+  if (!URL.canParse(value))
+    throw refuse(`is not a URL; it starts with one of ${schemesOf(port, folders).join(' ')}`)
+  const url = new URL(value)
+  const scheme = url.protocol.slice(0, -1)
+  const file = homesOf(folders)
+    .flatMap(base => [kind, '.js'].map(ending => new URL(`${port}/${scheme}${ending}`, base)))
+    .find(existsSync)
+  if (!/^[a-z][a-z0-9+]*$/.test(scheme) || !file)
+    throw refuse(
+      `there is no adapter "${scheme}:"; there are ${schemesOf(port, folders).join(' ')}`,
+    )
   const { default: adapter } = (await import(file.href)) as { default?: Adapter }
-  if (adapter?.port !== port || adapter.scheme !== scheme || typeof adapter.open !== 'function') throw refuse(`${fileURLToPath(file)} has no adapter of ${port} for ${scheme}: as its default export (defineAdapter)`)
+  if (adapter?.port !== port || adapter.scheme !== scheme || typeof adapter.open !== 'function')
+    throw refuse(
+      `${fileURLToPath(file)} has no adapter of ${port} for ${scheme}: as its default ` +
+        'export (defineAdapter)',
+    )
   for (const name of url.searchParams.keys()) {
     const known = Object.keys(adapter.options ?? {})
-    if (!known.includes(name)) throw refuse(`${scheme}: has no option "${name}"; there are ${known.join(', ') || 'none'}`)
+    if (!known.includes(name))
+      throw refuse(`${scheme}: has no option "${name}"; there are ${known.join(', ') || 'none'}`)
   }
   return { adapter, url }
 }
 
 /** What an adapter says of an option in its URL, said of the setting. */
 function named(error: unknown, setting: string, { options = {} }: Adapter): unknown {
-  if (!hasCode(error, 'INVALID_FIELD') || !Object.hasOwn(options, String(error.values['field']))) return error
-  return fault('INVALID_FIELD', { ...error.values, field: `${setting} (${error.values['field']})` }, { cause: error })
+  if (!hasCode(error, 'INVALID_FIELD') || !Object.hasOwn(options, String(error.values['field'])))
+    return error
+  return fault(
+    'INVALID_FIELD',
+    { ...error.values, field: `${setting} (${error.values['field']})` },
+    { cause: error },
+  )
 }
 
 /** DATA_DIR holds secrets and customers' data: nobody else on the machine may look in. */
@@ -78,38 +151,87 @@ export function prepareDataDir(dataDir: string): string {
     mkdirSync(path, { recursive: true, mode: 0o700 })
     chmodSync(path, 0o700)
   } catch (cause) {
-    throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: `${path} cannot be made a private folder (${(cause as NodeJS.ErrnoException).code})` }, { cause })
+    throw fault(
+      'INVALID_FIELD',
+      {
+        field: 'DATA_DIR',
+        why: `${path} cannot be made a private folder (${(cause as NodeJS.ErrnoException).code})`,
+      },
+      { cause },
+    )
   }
   return path
 }
 
-/** Of ports that follow the storage where there is such an adapter: what stands in otherwise, in a place of its own. */
-const fallbacks: Partial<Record<PortName, string>> = { blobs: 'file:', limits: 'memory:', search: 'sqlite:' }
+/**
+ * Of ports that follow the storage where there is such an adapter: what stands in otherwise, in a
+ * place of its own.
+ */
+const fallbacks: Partial<Record<PortName, string>> = {
+  blobs: 'file:',
+  limits: 'memory:',
+  search: 'sqlite:',
+}
 /** What the operator said of the port, or of the storage. */
-export function chosenFor(port: PortName, settings: Settings, folders: readonly string[]): { readonly setting: string; readonly value: string } {
-  const own = settingOf(port), given = settings[own], fallback = fallbacks[port]
+export function chosenFor(
+  port: PortName,
+  settings: Settings,
+  folders: readonly string[],
+): { readonly setting: string; readonly value: string } {
+  const own = settingOf(port)
+  const given = settings[own]
+  const fallback = fallbacks[port]
   if (given !== undefined) return { setting: own, value: String(given) }
   const scheme = settings.STORAGE_URL.slice(0, settings.STORAGE_URL.indexOf(':') + 1)
-  if (fallback === undefined || (scheme !== fallback && schemesOf(port, folders).includes(scheme))) return { setting: 'STORAGE_URL', value: settings.STORAGE_URL }
+  if (fallback === undefined || (scheme !== fallback && schemesOf(port, folders).includes(scheme)))
+    return { setting: 'STORAGE_URL', value: settings.STORAGE_URL }
   return { setting: own, value: fallback }
 }
 
-export async function bindAdapters({ env, settings, log, only = ports, given = {} }: { env: Environment; settings: Settings; log: Log; only?: readonly PortName[]; given?: Readonly<Record<string, unknown>> }): Promise<Engines> {
+export async function bindAdapters({
+  env,
+  settings,
+  log,
+  only = ports,
+  given = {},
+}: {
+  env: Environment
+  settings: Settings
+  log: Log
+  only?: readonly PortName[]
+  given?: Readonly<Record<string, unknown>>
+}): Promise<Engines> {
   const dataDir = prepareDataDir(settings.DATA_DIR)
-  const bound = new Map<string, Partial<Lifecycle & Durable>>(Object.entries(given as Record<string, Lifecycle>))
+  const bound = new Map<string, Partial<Lifecycle & Durable>>(
+    Object.entries(given as Record<string, Lifecycle>),
+  )
   const engine = <T>(name: string): T => {
     if (!bound.has(name)) throw new Error(`The port ${name} is not bound.`)
     return bound.get(name) as T
   }
   const close = async () => {
-    for (const [name, part] of [...bound].reverse()) await part.close?.().catch((error: unknown) => log('error', 'adapter.close', { port: name, error }))
+    for (const [name, part] of [...bound].reverse())
+      await part
+        .close?.()
+        .catch((error: unknown) => log('error', 'adapter.close', { port: name, error }))
   }
   const open = async (name: PortName) => {
     if (bound.has(name)) return
-    const folders = foldersOf(settings), { setting, value } = chosenFor(name, settings, folders), { adapter, url } = await loadAdapter(name, setting, value, folders)
+    const folders = foldersOf(settings)
+    const { setting, value } = chosenFor(name, settings, folders)
+    const { adapter, url } = await loadAdapter(name, setting, value, folders)
     for (const need of adapter.needs ?? []) await open(need as PortName)
     const clock = bound.get('clock') as Clock | undefined
-    const opening = adapter.open({ url, dataDir, clock: clock as Clock, log: (level, event, fields) => log(level, event, { ...fields, port: name }), secret: wanted => valueIn(env, wanted), engine }).catch((error: unknown) => Promise.reject(named(error, setting, adapter)))
+    const opening = adapter
+      .open({
+        url,
+        dataDir,
+        clock: clock as Clock,
+        log: (level, event, fields) => log(level, event, { ...fields, port: name }),
+        secret: wanted => valueIn(env, wanted),
+        engine,
+      })
+      .catch((error: unknown) => Promise.reject(named(error, setting, adapter)))
     bound.set(name, (await opening) as Partial<Lifecycle & Durable>)
   }
   try {
@@ -119,10 +241,25 @@ export async function bindAdapters({ env, settings, log, only = ports, given = {
     throw error
   }
   // Adapters know each other as they are; everybody else meets them through the meter.
-  const { createMeter } = (await import(new URL(`_shared/meter${kind}`, home).href)) as { createMeter: (clock: Clock) => Meter }, meter = createMeter(engine<Clock>('clock')), faces = new Map([...bound].map(([name, part]) => [name, unwatched.has(name) ? part : meter.watch(name, part)] as const)), syncing = [...faces.values()].filter(part => part.durable)
+  const { createMeter } = (await import(new URL(`_shared/meter${kind}`, home).href)) as {
+    createMeter: (clock: Clock) => Meter
+  }
+  const meter = createMeter(engine<Clock>('clock'))
+  const faces = new Map(
+    [...bound].map(
+      ([name, part]) => [name, unwatched.has(name) ? part : meter.watch(name, part)] as const,
+    ),
+  )
+  const syncing = [...faces.values()].filter(part => part.durable)
   return {
-    engine: <T>(name: string) => (faces.get(name) ?? engine(name)) as T, close, entries: () => [...faces], metrics: jobs => meter.metrics(faces.get('queue') as unknown as Queue, jobs),
+    engine: <T>(name: string) => (faces.get(name) ?? engine(name)) as T,
+    close,
+    entries: () => [...faces],
+    metrics: jobs => meter.metrics(faces.get('queue') as unknown as Queue, jobs),
     epoch: () => syncing.reduce((sum, part) => sum + (part.epoch?.() ?? 0), 0),
-    durable: () => (syncing.length === 1 ? syncing[0]!.durable!() : Promise.all(syncing.map(part => part.durable!()))),
+    durable: () =>
+      syncing.length === 1
+        ? syncing[0]!.durable!()
+        : Promise.all(syncing.map(part => part.durable!())),
   }
 }

@@ -1,4 +1,5 @@
-// From the environment to a kernel with its plugins: what `start`, the commands and the tests do alike.
+// From the environment to a kernel with its plugins: what `start`, the commands and the tests do
+// alike.
 import { existsSync } from 'node:fs'
 import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
@@ -18,41 +19,125 @@ import { createRoster } from './roster.ts'
 import { readSettings, type Environment, type Settings } from './settings.ts'
 import { createThreads } from './threads/standin.ts'
 
-export type Booted = { readonly kernel: Kernel; readonly roster: Roster; readonly settings: Settings; readonly engine: <T>(port: string) => T; readonly log: Log; /** Holds what nobody caught against the plugin whose code threw it, and answers its name. */ readonly blame: (error: unknown) => string | undefined }
-type Options = { readonly env: Environment; /** Engines that stand in for what the settings name. */ readonly given?: Readonly<Record<string, unknown>>; readonly plugins?: readonly Plugin[]; readonly strict?: boolean; /** It is the process's one kernel: what nobody catches is held against the plugin whose code threw it. */ readonly guarded?: true; readonly write?: (line: string) => void }
+export type Booted = {
+  readonly kernel: Kernel
+  readonly roster: Roster
+  readonly settings: Settings
+  readonly engine: <T>(port: string) => T
+  readonly log: Log
+  /** Holds what nobody caught against the plugin whose code threw it, and answers its name. */
+  readonly blame: (error: unknown) => string | undefined
+}
+type Options = {
+  readonly env: Environment
+  /** Engines that stand in for what the settings name. */
+  readonly given?: Readonly<Record<string, unknown>>
+  readonly plugins?: readonly Plugin[]
+  readonly strict?: boolean
+  /**
+   * It is the process's one kernel: what nobody catches is held against the plugin whose code threw
+   * it.
+   */
+  readonly guarded?: true
+  readonly write?: (line: string) => void
+}
 
-/** How often it is asked what operators chose at other processes, beside being told, in milliseconds. */
+/**
+ * How often it is asked what operators chose at other processes, beside being told, in
+ * milliseconds.
+ */
 const choicesMs = 15_000
 
 /** Half of another's documents would be taken for all there are. UNAVAILABLE says how to go on. */
 async function refuseHalfCopy(storage: StorageEngine): Promise<void> {
   await storage.define(CopyMark)
   const mark = await storage.get(CopyMark, 'copy')
-  if (mark) throw fault('UNAVAILABLE', { what: 'The storage', why: `it is an unfinished copy of ${mark.from}; the same "storage copy" again goes on with it` })
+  if (mark)
+    throw fault('UNAVAILABLE', {
+      what: 'The storage',
+      why:
+        `it is an unfinished copy of ${mark.from}; the same "storage copy" again goes on ` +
+        'with it',
+    })
 }
 
-export async function boot({ env, given = {}, plugins, strict = false, guarded, write = line => process.stderr.write(line) }: Options): Promise<Booted> {
+export async function boot({
+  env,
+  given = {},
+  plugins,
+  strict = false,
+  guarded,
+  write = line => process.stderr.write(line),
+}: Options): Promise<Booted> {
   const settings = readSettings(env)
-  if (settings.PLUGINS_DIR !== undefined && !existsSync(settings.PLUGINS_DIR)) throw fault('INVALID_FIELD', { field: 'PLUGINS_DIR', why: 'is no folder' })
+  if (settings.PLUGINS_DIR !== undefined && !existsSync(settings.PLUGINS_DIR))
+    throw fault('INVALID_FIELD', { field: 'PLUGINS_DIR', why: 'is no folder' })
   // The clock comes first, for the log's lines are dated by it too.
   const silent: Log = () => undefined
-  const clock = (given['clock'] ?? (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>('clock')) as Clock
+  const clock = (given['clock'] ??
+    (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>(
+      'clock',
+    )) as Clock
   const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
   const generations = createGenerations(clock.id())
-  const threads = createThreads({ clock, clockUrl: settings.CLOCK_URL, folders: foldersOf(settings), stepMs: settings.PLUGIN_STEP_MS })
-  const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch((error: unknown) => {
-    generations.close()
-    throw error
+  const threads = createThreads({
+    clock,
+    clockUrl: settings.CLOCK_URL,
+    folders: foldersOf(settings),
+    stepMs: settings.PLUGIN_STEP_MS,
   })
-  const storage = engines.engine<StorageEngine>('storage'), choices = createChoices({ dataDir: settings.DATA_DIR, storage })
-  const peers = createPeers({ eventlog: engines.engine<EventlogEngine>('eventlog'), clock, log, alone: storage.exclusive })
-  const kernel = createKernel({ env: { ...env, DATA_DIR: settings.DATA_DIR }, settings, engines, log, strict, peers, roster: () => roster })
-  const crashes = createCrashes({ dataDir: settings.DATA_DIR, now: clock.now, log, endsMax: settings.PLUGIN_CRASHES_MAX, withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000 })
-  const roster = createRoster({ choices, crashes, changed: what => peers.tell('plugins', what ?? null), pluginsDir: settings.PLUGINS_DIR, generations, threads, log, become: kernel.become, within: kernel.within, refused: kernel.refused, check: kernel.check, bring: kernel.bring, generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation })
+  const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch(
+    (error: unknown) => {
+      generations.close()
+      throw error
+    },
+  )
+  const storage = engines.engine<StorageEngine>('storage')
+  const choices = createChoices({ dataDir: settings.DATA_DIR, storage })
+  const peers = createPeers({
+    eventlog: engines.engine<EventlogEngine>('eventlog'),
+    clock,
+    log,
+    alone: storage.exclusive,
+  })
+  const kernel = createKernel({
+    env: { ...env, DATA_DIR: settings.DATA_DIR },
+    settings,
+    engines,
+    log,
+    strict,
+    peers,
+    roster: () => roster,
+  })
+  const crashes = createCrashes({
+    dataDir: settings.DATA_DIR,
+    now: clock.now,
+    log,
+    endsMax: settings.PLUGIN_CRASHES_MAX,
+    withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
+  })
+  const roster = createRoster({
+    choices,
+    crashes,
+    changed: what => peers.tell('plugins', what ?? null),
+    pluginsDir: settings.PLUGINS_DIR,
+    generations,
+    threads,
+    log,
+    become: kernel.become,
+    within: kernel.within,
+    refused: kernel.refused,
+    check: kernel.check,
+    bring: kernel.bring,
+    generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation,
+  })
   // It only looks: what becomes of the process is for others to say.
   const blame = (error: unknown): string | undefined => {
     try {
-      return crashes.record(error, roster.list().map(({ source: entry, name }) => ({ entry, name })))
+      return crashes.record(
+        error,
+        roster.list().map(({ source: entry, name }) => ({ entry, name })),
+      )
     } catch (failure) {
       log('warn', 'plugin.crash_record', { error: failure })
       return undefined
@@ -70,8 +155,18 @@ export async function boot({ env, given = {}, plugins, strict = false, guarded, 
   }
   const followOthers = () => {
     const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
-    const reconcile = () => void roster.reconcile().then(({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }), failed)
-    peers.hear('plugins', what => (what === null ? reconcile() : void roster.followBack((what as { rolledBack: string }).rolledBack).catch(failed)))
+    const reconcile = () =>
+      void roster
+        .reconcile()
+        .then(
+          ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
+          failed,
+        )
+    peers.hear('plugins', what =>
+      what === null
+        ? reconcile()
+        : void roster.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
+    )
     // A hint may be lost.
     void (async () => {
       for (;;) {

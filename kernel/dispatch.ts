@@ -1,5 +1,12 @@
-// One request's walk: who calls, how often, with what; then the handler; then the answer, once everything behind it is on disk.
-import { isReply, type Bytes, type Caller, type WireEvent, type WireEvents } from '#contracts/contract.ts'
+// One request's walk: who calls, how often, with what; then the handler; then the answer, once
+// everything behind it is on disk.
+import {
+  isReply,
+  type Bytes,
+  type Caller,
+  type WireEvent,
+  type WireEvents,
+} from '#contracts/contract.ts'
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import { faultsOf, isSchema, successOf } from '#contracts/statuses.ts'
 import type { Log } from '#ports/adapter.ts'
@@ -28,14 +35,31 @@ type Around = {
 
 const isOver = (events: WireEvents) => Array.isArray(events) && events.length === 0
 
-/** `epoch` was read before the handler ran: another one now means that what it wrote may be gone. */
-async function answerOf({ operation, checks }: Endpoint, result: unknown, engines: Around['engines'], epoch: number, guard: (events: WireEvents) => WireEvents): Promise<HttpAnswer> {
-  const { value, status = successOf(operation), headers = {} } = isReply(result) ? result : { value: result }
+/**
+ * `epoch` was read before the handler ran: another one now means that what it wrote may be gone.
+ */
+async function answerOf(
+  { operation, checks }: Endpoint,
+  result: unknown,
+  engines: Around['engines'],
+  epoch: number,
+  guard: (events: WireEvents) => WireEvents,
+): Promise<HttpAnswer> {
+  const {
+    value,
+    status = successOf(operation),
+    headers = {},
+  } = isReply(result) ? result : { value: result }
   const { reply } = operation
-  // An EventSource comes back after the end of each stream, unless it is told that there is nothing left (WHATWG HTML, section 9.2.3).
-  if (reply === 'sse') return isOver(value as WireEvents) ? { status: 204, headers, content: { kind: 'none' } } : { status, headers, content: { kind: 'events', events: guard(value as WireEvents) } }
+  // An EventSource comes back after the end of each stream, unless it is told that there is nothing
+  // left (WHATWG HTML, section 9.2.3).
+  if (reply === 'sse')
+    return isOver(value as WireEvents)
+      ? { status: 204, headers, content: { kind: 'none' } }
+      : { status, headers, content: { kind: 'events', events: guard(value as WireEvents) } }
   if (status === 304) return { status, headers, content: { kind: 'none' } }
-  if (!isSchema(reply) && reply !== 'none') return { status, headers, content: { kind: 'bytes', bytes: value as Bytes } }
+  if (!isSchema(reply) && reply !== 'none')
+    return { status, headers, content: { kind: 'bytes', bytes: value as Bytes } }
   // How this process is, it can tell with a storage that is away.
   if (!operation.everywhere) await engines.durable()
   if (!operation.everywhere && engines.epoch() !== epoch) throw fault('STORAGE_FULL')
@@ -47,12 +71,31 @@ async function answerOf({ operation, checks }: Endpoint, result: unknown, engine
 /** Every error as `{ detail, code, request_id }`; what was not foreseen is told as INTERNAL. */
 function refusalOf(error: unknown, id: string): HttpAnswer {
   const known: Fault = isFault(error) ? error : fault('INTERNAL')
-  const headers: Record<string, string> = known.retryAfterMs === undefined ? {} : { 'retry-after': String(Math.max(1, Math.ceil(known.retryAfterMs / 1000))) }
+  const headers: Record<string, string> =
+    known.retryAfterMs === undefined
+      ? {}
+      : { 'retry-after': String(Math.max(1, Math.ceil(known.retryAfterMs / 1000))) }
   if (known.status === 401) headers['www-authenticate'] = 'Bearer'
-  return { status: known.status, headers, content: { kind: 'json', text: JSON.stringify({ detail: known.message, code: known.code, request_id: id }) } }
+  return {
+    status: known.status,
+    headers,
+    content: {
+      kind: 'json',
+      text: JSON.stringify({ detail: known.message, code: known.code, request_id: id }),
+    },
+  }
 }
 
-export function createDispatcher({ authenticators, isEnabled, limiter, engines, streams, log, traces, strict }: Around) {
+export function createDispatcher({
+  authenticators,
+  isEnabled,
+  limiter,
+  engines,
+  streams,
+  log,
+  traces,
+  strict,
+}: Around) {
   const authenticate = async (kind: string, request: HttpRequest): Promise<Caller | undefined> => {
     if (kind === 'public') return undefined
     for (const each of authenticators()) {
@@ -62,25 +105,45 @@ export function createDispatcher({ authenticators, isEnabled, limiter, engines, 
     throw kind === 'user' ? fault('UNAUTHENTICATED') : fault('CREDENTIAL_REFUSED', { kind })
   }
   /** A stream goes on only as long as its caller could ask for it again. */
-  const guardOf = ({ operation, instance }: Endpoint, request: HttpRequest, caller: Caller | undefined) => (events: WireEvents): WireEvents => {
-    if (Array.isArray(events)) return events
-    const check = async () => {
-      const today = await authenticate(operation.auth ?? 'user', request)
-      if (today?.orgId !== caller?.orgId) throw fault('UNAUTHENTICATED')
-      if (!isEnabled(instance.plugin.name, today?.orgId)) throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
+  const guardOf =
+    ({ operation, instance }: Endpoint, request: HttpRequest, caller: Caller | undefined) =>
+    (events: WireEvents): WireEvents => {
+      if (Array.isArray(events)) return events
+      const check = async () => {
+        const today = await authenticate(operation.auth ?? 'user', request)
+        if (today?.orgId !== caller?.orgId) throw fault('UNAUTHENTICATED')
+        if (!isEnabled(instance.plugin.name, today?.orgId))
+          throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
+      }
+      return streams.guard(events as AsyncIterable<readonly WireEvent[]>, {
+        userId: caller?.userId,
+        check,
+        signal: request.signal,
+      })
     }
-    return streams.guard(events as AsyncIterable<readonly WireEvent[]>, { userId: caller?.userId, check, signal: request.signal })
-  }
-  const limit = async ({ operation, instance }: Endpoint, subject: { user: string | undefined; address: string }) => {
+  const limit = async (
+    { operation, instance }: Endpoint,
+    subject: { user: string | undefined; address: string },
+  ) => {
     if (!operation.limit) return
     const { name, by } = operation.limit
-    const wait = await limiter.take(name, subject[by] ?? addressGroup(subject.address), instance.rates[name]!)
-    if (wait > 0) throw fault('RATE_LIMITED', { limit: name, seconds: Math.ceil(wait / 1000) }, { retryAfterMs: wait })
+    const wait = await limiter.take(
+      name,
+      subject[by] ?? addressGroup(subject.address),
+      instance.rates[name]!,
+    )
+    if (wait > 0)
+      throw fault(
+        'RATE_LIMITED',
+        { limit: name, seconds: Math.ceil(wait / 1000) },
+        { retryAfterMs: wait },
+      )
   }
   const call = async (endpoint: Endpoint, request: HttpRequest): Promise<HttpAnswer> => {
     const { operation, checks, instance, handler } = endpoint
     const caller = await authenticate(operation.auth ?? 'user', request)
-    if (!isEnabled(instance.plugin.name, caller?.orgId)) throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
+    if (!isEnabled(instance.plugin.name, caller?.orgId))
+      throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
     await limit(endpoint, { user: caller?.userId, address: request.address })
     const params = checks.params?.(request.params) ?? {}
     // What nobody asks for is not read either: nothing of it can be wrong.
@@ -88,13 +151,30 @@ export function createDispatcher({ authenticators, isEnabled, limiter, engines, 
     const after = operation.reply === 'sse' ? cursorOf(request, raw) : 0
     const query = checks.query?.(raw) ?? {}
     checks.headers?.({ ...request.headers })
-    const body = await readBody(request, endpoint, caller?.userId), epoch = engines.epoch()
-    const values = { caller, params, query, headers: request.headers, body, after, address: request.address, signal: request.signal }
+    const body = await readBody(request, endpoint, caller?.userId)
+    const epoch = engines.epoch()
+    const values = {
+      caller,
+      params,
+      query,
+      headers: request.headers,
+      body,
+      after,
+      address: request.address,
+      signal: request.signal,
+    }
     try {
-      const answer = await answerOf(endpoint, await instance.within(values, handler), engines, epoch, guardOf(endpoint, request, caller))
+      const answer = await answerOf(
+        endpoint,
+        await instance.within(values, handler),
+        engines,
+        epoch,
+        guardOf(endpoint, request, caller),
+      )
       return caller ? { ...answer, user: caller.userId } : answer
     } catch (cause) {
-      // Whatever the handler concluded from a state of which a part is gone (a conflict, something missing) is no answer.
+      // Whatever the handler concluded from a state of which a part is gone (a conflict, something
+      // missing) is no answer.
       throw engines.epoch() === epoch ? cause : fault('STORAGE_FULL', {}, { cause })
     }
   }
@@ -103,27 +183,68 @@ export function createDispatcher({ authenticators, isEnabled, limiter, engines, 
     if (!isFault(error)) log('error', 'request.failed', { request_id: id, route, error })
     return refusalOf(error, id)
   }
-  const answered = async (endpoint: Endpoint | undefined, request: HttpRequest): Promise<HttpAnswer> => {
+  const answered = async (
+    endpoint: Endpoint | undefined,
+    request: HttpRequest,
+  ): Promise<HttpAnswer> => {
     try {
       if (!endpoint) throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
       return await call(endpoint, request)
     } catch (error) {
       // Nobody reads this answer; what stopped because of it is no failure.
-      if (request.signal.aborted && error === request.signal.reason) return refuse(fault('MALFORMED_REQUEST', { why: 'the client went away' }, { cause: error }), request)
+      if (request.signal.aborted && error === request.signal.reason)
+        return refuse(
+          fault('MALFORMED_REQUEST', { why: 'the client went away' }, { cause: error }),
+          request,
+        )
       // What is unknown to the caller has no contract.
-      if (strict && endpoint && isFault(error) && error.code !== 'ROUTE_NOT_FOUND' && !faultsOf(endpoint.operation).includes(error.code)) return refuse(new Error(`${endpoint.key} answered ${error.code}, which its contract does not name.`, { cause: error }), request)
+      if (
+        strict &&
+        endpoint &&
+        isFault(error) &&
+        error.code !== 'ROUTE_NOT_FOUND' &&
+        !faultsOf(endpoint.operation).includes(error.code)
+      )
+        return refuse(
+          new Error(`${endpoint.key} answered ${error.code}, which its contract does not name.`, {
+            cause: error,
+          }),
+          request,
+        )
       return refuse(error, request)
     }
   }
   return {
     refuse,
-    /** What the handler leads to has this span for its parent: it reads `traceparent` among the headers, and none where nothing is traced. */
-    handle: (endpoint: Endpoint | undefined, request: HttpRequest): Promise<HttpAnswer> => traces.span(`${request.method} ${request.route}`, { kind: 'server', parent: request.headers['traceparent'], attributes: { 'http.request.method': request.method, 'http.route': request.route, 'agent_platform.request.id': request.id } }, async span => {
-      const { traceparent } = span, answer = await answered(endpoint, traceparent === request.headers['traceparent'] ? request : { ...request, headers: { ...request.headers, traceparent } })
-      span.set({ 'http.response.status_code': answer.status })
-      if (answer.status >= 500) span.fail(String(answer.status))
-      return answer
-    }),
+    /**
+     * What the handler leads to has this span for its parent: it reads `traceparent` among the
+     * headers, and none where nothing is traced.
+     */
+    handle: (endpoint: Endpoint | undefined, request: HttpRequest): Promise<HttpAnswer> =>
+      traces.span(
+        `${request.method} ${request.route}`,
+        {
+          kind: 'server',
+          parent: request.headers['traceparent'],
+          attributes: {
+            'http.request.method': request.method,
+            'http.route': request.route,
+            'agent_platform.request.id': request.id,
+          },
+        },
+        async span => {
+          const { traceparent } = span
+          const answer = await answered(
+            endpoint,
+            traceparent === request.headers['traceparent']
+              ? request
+              : { ...request, headers: { ...request.headers, traceparent } },
+          )
+          span.set({ 'http.response.status_code': answer.status })
+          if (answer.status >= 500) span.fail(String(answer.status))
+          return answer
+        },
+      ),
   }
 }
 export type Dispatcher = ReturnType<typeof createDispatcher>

@@ -1,4 +1,5 @@
-// A row of a contract made ready to serve: its handler, and the checks of everything that comes with a request.
+// A row of a contract made ready to serve: its handler, and the checks of everything that comes
+// with a request.
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import { isSchema } from '#contracts/statuses.ts'
 import type { Instance } from './instance.ts'
@@ -11,33 +12,67 @@ export type Endpoint = {
   readonly operation: Operation
   readonly instance: Instance
   readonly handler: (call: never) => unknown
-  readonly checks: { readonly params?: Check; readonly query?: Check; readonly headers?: Check; readonly body?: Check; /** Of a streamed body: the fields that came before the content. */ readonly bodyStart?: Check; readonly reply?: Check }
+  readonly checks: {
+    readonly params?: Check
+    readonly query?: Check
+    readonly headers?: Check
+    readonly body?: Check
+    /** Of a streamed body: the fields that came before the content. */
+    readonly bodyStart?: Check
+    readonly reply?: Check
+  }
 }
 const mounts = { v1: '/api/v1', root: '' } as const
 /** With its mount, as it is served. */
-export const pathOf = ({ mount = 'v1' }: Pick<Plugin, 'mount'>, key: string) => mounts[mount] + key.slice(key.indexOf(' ') + 1)
+export const pathOf = ({ mount = 'v1' }: Pick<Plugin, 'mount'>, key: string) =>
+  mounts[mount] + key.slice(key.indexOf(' ') + 1)
 
-/** Compiles an instance's rows; one Ajv for all of them, gone with the generation. `strict` checks replies too. */
+/**
+ * Compiles an instance's rows; one Ajv for all of them, gone with the generation. `strict` checks
+ * replies too.
+ */
 export function endpointsOf(instance: Instance, strict: boolean): Endpoint[] {
-  const validator = createValidator(), { contract = {}, routes = {} } = instance.plugin
-  const object = (properties: Record<string, unknown>, required: string[]) => ({ type: 'object', properties, required })
+  const validator = createValidator()
+  const { contract = {}, routes = {} } = instance.plugin
+  const object = (properties: Record<string, unknown>, required: string[]) => ({
+    type: 'object',
+    properties,
+    required,
+  })
   const compiled = (key: string, operation: Operation): Endpoint => ({
-    key: key as OperationKey, operation, instance, handler: routes[key]!,
+    key: key as OperationKey,
+    operation,
+    instance,
+    handler: routes[key]!,
     path: pathOf(instance.plugin, key),
     checks: {
-      ...(operation.params && { params: validator.check('path', object(operation.params, Object.keys(operation.params))) }),
-      ...(operation.query && { query: validator.check('query', { ...operation.query, additionalProperties: false }) }),
-      ...(operation.headers && { headers: validator.check('headers', object(operation.headers, [])) }),
+      ...(operation.params && {
+        params: validator.check('path', object(operation.params, Object.keys(operation.params))),
+      }),
+      ...(operation.query && {
+        query: validator.check('query', { ...operation.query, additionalProperties: false }),
+      }),
+      ...(operation.headers && {
+        headers: validator.check('headers', object(operation.headers, [])),
+      }),
       ...(operation.body && { body: validator.check('body', operation.body) }),
-      ...(operation.body && operation.streamed && { bodyStart: validator.check('body', { ...operation.body, required: [] }) }),
-      ...(strict && isSchema(operation.reply) && { reply: validator.check('reply', operation.reply) }),
+      ...(operation.body &&
+        operation.streamed && {
+          bodyStart: validator.check('body', { ...operation.body, required: [] }),
+        }),
+      ...(strict &&
+        isSchema(operation.reply) && { reply: validator.check('reply', operation.reply) }),
     },
   })
   return Object.entries(contract).map(([key, operation]) => {
     try {
       return compiled(key, operation)
     } catch (error) {
-      throw new Error(`${instance.plugin.name} ${instance.plugin.version} cannot offer ${key}: ${(error as Error).message}`, { cause: error })
+      throw new Error(
+        `${instance.plugin.name} ${instance.plugin.version} cannot offer ${key}: ` +
+          `${(error as Error).message}`,
+        { cause: error },
+      )
     }
   })
 }

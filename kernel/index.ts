@@ -1,7 +1,43 @@
 // What a plugin may import of the kernel.
-export { Authenticators, command, definePlugin, into, PluginFiles, point, service, type Authenticator, type Deps, type ItemRules, type May, type Own, type Plugin, type Point } from './plugin.ts'
-export { Host, Peers, Plugins, type Check, type Introspection, type Listed, type MountedOperation, type Peering, type Role, type Roster } from './host.ts'
-export { reply, type Answer, type Bytes, type Call, type Caller, type Reply, type Routes, type WireEvent, type WireEvents } from '#contracts/contract.ts'
+export {
+  Authenticators,
+  command,
+  definePlugin,
+  into,
+  PluginFiles,
+  point,
+  service,
+  type Authenticator,
+  type Deps,
+  type ItemRules,
+  type May,
+  type Own,
+  type Plugin,
+  type Point,
+} from './plugin.ts'
+export {
+  Host,
+  Peers,
+  Plugins,
+  type Check,
+  type Introspection,
+  type Listed,
+  type MountedOperation,
+  type Peering,
+  type Role,
+  type Roster,
+} from './host.ts'
+export {
+  reply,
+  type Answer,
+  type Bytes,
+  type Call,
+  type Caller,
+  type Reply,
+  type Routes,
+  type WireEvent,
+  type WireEvents,
+} from '#contracts/contract.ts'
 export { fault, hasCode, isFault, type Fault, type FaultCode } from '#contracts/faults.ts'
 export { createValidator, type Validator } from './validate.ts'
 export { port, type Json, type Token } from '#ports/token.ts'

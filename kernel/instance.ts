@@ -1,4 +1,5 @@
-// One generation of one plugin: its container, its undo stack, and the count of calls that are inside it.
+// One generation of one plugin: its container, its undo stack, and the count of calls that are
+// inside it.
 import { asFunction, asValue, createContainer, type AwilixContainer } from 'awilix'
 import { Registry } from 'prom-client'
 import type { Caller } from '#contracts/contract.ts'
@@ -18,10 +19,18 @@ export type Instance = {
   readonly metrics: Registry
   /** Items for points, made once. */
   readonly items: readonly { readonly point: string; readonly item: unknown }[]
-  /** Runs `call` with the request's values beside the deps; counted, so that a drain can wait for it. */
-  within<T>(values: Readonly<Record<string, unknown>>, call: (deps: never) => T | Promise<T>): Promise<T>
+  /**
+   * Runs `call` with the request's values beside the deps; counted, so that a drain can wait for
+   * it.
+   */
+  within<T>(
+    values: Readonly<Record<string, unknown>>,
+    call: (deps: never) => T | Promise<T>,
+  ): Promise<T>
   service(name: string): unknown
-  /** Waits until no call is inside or `drainMs` passed, aborts with `handover`, undoes in reverse. */
+  /**
+   * Waits until no call is inside or `drainMs` passed, aborts with `handover`, undoes in reverse.
+   */
   retire(drainMs: number): Promise<void>
 }
 export type Parts = {
@@ -35,41 +44,76 @@ export type Parts = {
   /** What a token stands for, seen by this plugin. */
   given(token: Token, metrics: Registry): unknown
 }
-export type RequestValues = { caller: Caller | undefined; params: unknown; query: unknown; headers: unknown; body: unknown; after: number; address: string; signal: AbortSignal }
+export type RequestValues = {
+  caller: Caller | undefined
+  params: unknown
+  query: unknown
+  headers: unknown
+  body: unknown
+  after: number
+  address: string
+  signal: AbortSignal
+}
 
 /** Others call what a plugin contributes: what they wait for counts as a call inside it. */
-function whileInside(item: unknown, counted: <T>(call: () => T | Promise<T>) => Promise<T>): unknown {
+function whileInside(
+  item: unknown,
+  counted: <T>(call: () => T | Promise<T>) => Promise<T>,
+): unknown {
   if (typeof item !== 'object' || item === null) return item
   const methods = new Map<unknown, unknown>()
   return new Proxy(item, {
     get(target, name) {
       const value: unknown = Reflect.get(target, name)
       if (typeof value !== 'function') return value
-      if (!methods.has(value)) methods.set(value, (...args: unknown[]) => {
-        const answer: unknown = Reflect.apply(value, target, args)
-        return answer instanceof Promise ? counted(() => answer) : answer
-      })
+      if (!methods.has(value))
+        methods.set(value, (...args: unknown[]) => {
+          const answer: unknown = Reflect.apply(value, target, args)
+          return answer instanceof Promise ? counted(() => answer) : answer
+        })
       return methods.get(value)
     },
   })
 }
 
-export async function createInstance({ plugin, generation, config, rates, log, clock, steps, given }: Parts): Promise<Instance> {
+export async function createInstance({
+  plugin,
+  generation,
+  config,
+  rates,
+  log,
+  clock,
+  steps,
+  given,
+}: Parts): Promise<Instance> {
   const root: AwilixContainer<Cradle> = createContainer<Cradle>({ strict: true })
-  const stack = new AsyncDisposableStack(), abort = new AbortController(), metrics = new Registry()
-  let inside = 0, idle: (() => void) | undefined
+  const stack = new AsyncDisposableStack()
+  const abort = new AbortController()
+  const metrics = new Registry()
+  let inside = 0
+  let idle: (() => void) | undefined
   root.register({
-    config: asValue(config), rates: asValue(rates), signal: asValue(abort.signal),
-    log: asValue((level: Parameters<Log>[0], event: string, fields?: object) => log(level, `${plugin.name}.${event}`, { ...fields, plugin: plugin.name, generation })),
+    config: asValue(config),
+    rates: asValue(rates),
+    signal: asValue(abort.signal),
+    log: asValue((level: Parameters<Log>[0], event: string, fields?: object) =>
+      log(level, `${plugin.name}.${event}`, { ...fields, plugin: plugin.name, generation }),
+    ),
     defer: asValue((undo: () => unknown) => {
       if (!stack.disposed) return stack.defer(() => steps.undo(undo))
       // Of a start that nobody waited for any longer: what it does now would stay for good.
-      void steps.undo(undo).catch((error: unknown) => log('error', 'plugin.undo', { plugin: plugin.name, generation, error }))
+      void steps
+        .undo(undo)
+        .catch((error: unknown) =>
+          log('error', 'plugin.undo', { plugin: plugin.name, generation, error }),
+        )
       throw new Error(`this generation of ${plugin.name} has ended`)
     }),
   })
-  for (const [name, token] of Object.entries(plugin.uses ?? {})) root.register(name, asValue(given(token, metrics)))
-  for (const [name, make] of Object.entries(plugin.services ?? {})) root.register(name, asFunction(make as (deps: Cradle) => unknown).singleton())
+  for (const [name, token] of Object.entries(plugin.uses ?? {}))
+    root.register(name, asValue(given(token, metrics)))
+  for (const [name, make] of Object.entries(plugin.services ?? {}))
+    root.register(name, asFunction(make as (deps: Cradle) => unknown).singleton())
 
   const leave = () => {
     if (--inside === 0) idle?.()
@@ -84,7 +128,9 @@ export async function createInstance({ plugin, generation, config, rates, log, c
   }
   const retire = async (drainMs: number) => {
     if (inside > 0) {
-      const drained = new Promise<void>(done => { idle = done })
+      const drained = new Promise<void>(done => {
+        idle = done
+      })
       const enough = new AbortController()
       await Promise.race([drained, clock.sleep(drainMs, enough.signal).catch(() => undefined)])
       enough.abort()
@@ -96,18 +142,35 @@ export async function createInstance({ plugin, generation, config, rates, log, c
   }
   try {
     for (const name of Object.keys(plugin.services ?? {})) root.resolve(name)
-    const make = () => Promise.all((plugin.contributes ?? []).map(async ({ point, make }) => ({ point, item: whileInside(await make(root.cradle as never), counted) })))
+    const make = () =>
+      Promise.all(
+        (plugin.contributes ?? []).map(async ({ point, make }) => ({
+          point,
+          item: whileInside(await make(root.cradle as never), counted),
+        })),
+      )
     const items = await steps.within('making what it contributes', make)
-    if (plugin.start) await steps.within('its start', async () => plugin.start!(root.cradle as never))
+    if (plugin.start)
+      await steps.within('its start', async () => plugin.start!(root.cradle as never))
     return {
-      plugin, generation, rates, items, metrics, cradle: root.cradle, retire,
+      plugin,
+      generation,
+      rates,
+      items,
+      metrics,
+      cradle: root.cradle,
+      retire,
       service: name => root.resolve(name),
-      // A request's scope is its values before the container's cradle: they are found first, the cradle stays strict about the rest.
-      // awilix's own createScope() builds a whole container, 10 µs and its garbage for each request, to hold the same eight values.
+      // A request's scope is its values before the container's cradle: they are found first, the
+      // cradle stays strict about the rest.
+      // awilix's own createScope() builds a whole container, 10 µs and its garbage for each
+      // request, to hold the same eight values.
       within: (values, call) => counted(() => call({ __proto__: root.cradle, ...values } as never)),
     }
   } catch (error) {
-    await retire(0).catch((cause: unknown) => log('error', 'plugin.undo', { plugin: plugin.name, generation, error: cause }))
+    await retire(0).catch((cause: unknown) =>
+      log('error', 'plugin.undo', { plugin: plugin.name, generation, error: cause }),
+    )
     throw error
   }
 }

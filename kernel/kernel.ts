@@ -1,4 +1,5 @@
-// Loads plugins, swaps them and stops them. Boot, reload, unload and stop are one algorithm: from the living set to another.
+// Loads plugins, swaps them and stops them. Boot, reload, unload and stop are one algorithm: from
+// the living set to another.
 import type { Registry } from 'prom-client'
 import type { Log } from '#ports/adapter.ts'
 import { isFault } from '#contracts/faults.ts'
@@ -23,45 +24,110 @@ import type { LivingRoster } from './roster.ts'
 import { createMetrics } from './metrics.ts'
 import { createOpenStreams } from './access/open-streams.ts'
 import { affected, planOf, type Plan } from './plan.ts'
-import { Authenticators, PluginFiles, type Authenticator, type Plugin, type RunnableCommand, type Scope } from './plugin.ts'
+import {
+  Authenticators,
+  PluginFiles,
+  type Authenticator,
+  type Plugin,
+  type RunnableCommand,
+  type Scope,
+} from './plugin.ts'
 import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
 import { emptyTable, methodOf, tabulate, type Table } from './table.ts'
 import { defineCollection } from './scoped-ports/define.ts'
 import { declaredPeers } from './scoped-ports/declared.ts'
 import { faceOf } from './scoped-ports/face.ts'
 
-export type KernelParts = { readonly env: Environment; readonly settings: Settings; readonly engines: Engines; readonly log: Log; readonly strict?: boolean; readonly peers: Peering; /** Who changes the set of plugins, for those that may ask for it. */ readonly roster: () => LivingRoster }
+export type KernelParts = {
+  readonly env: Environment
+  readonly settings: Settings
+  readonly engines: Engines
+  readonly log: Log
+  readonly strict?: boolean
+  readonly peers: Peering
+  /** Who changes the set of plugins, for those that may ask for it. */
+  readonly roster: () => LivingRoster
+}
 
-export function createKernel({ env, settings, engines, log, peers, roster, strict = false }: KernelParts) {
-  const clock = engines.engine<Clock>('clock'), http = engines.engine<HttpServer>('http')
-  const metrics = createMetrics(engines.metrics(() => [...table.instances.values()].flatMap(({ plugin }) => Object.keys(plugin.jobs ?? {})))), jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE, metrics.job)
+export function createKernel({
+  env,
+  settings,
+  engines,
+  log,
+  peers,
+  roster,
+  strict = false,
+}: KernelParts) {
+  const clock = engines.engine<Clock>('clock')
+  const http = engines.engine<HttpServer>('http')
+  const metrics = createMetrics(
+    engines.metrics(() =>
+      [...table.instances.values()].flatMap(({ plugin }) => Object.keys(plugin.jobs ?? {})),
+    ),
+  )
+  const jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE, metrics.job)
   const steps = createSteps({ clock, msMax: settings.PLUGIN_STEP_MS })
-  let table = emptyTable, generation = 0, serving = false, changing: Promise<unknown> = Promise.resolve()
+  let table = emptyTable
+  let generation = 0
+  let serving = false
+  let changing: Promise<unknown> = Promise.resolve()
   /** Generations that were replaced and still have calls inside. */
   const draining = new Set<Promise<unknown>>()
 
   const streams = createOpenStreams({ clock })
-  const host = introspect({ streams, role: settings.ROLE, clock, engines, metrics: metrics.registry, table: () => table, serving: () => serving })
-  const dispatcher = createDispatcher({
-    authenticators: () => (table.points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
-    isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
-    limiter: engines.engine<RateLimiter>('limits'), traces: engines.engine<Tracer>('traces'), engines, streams, log, strict,
+  const host = introspect({
+    streams,
+    role: settings.ROLE,
+    clock,
+    engines,
+    metrics: metrics.registry,
+    table: () => table,
+    serving: () => serving,
   })
-  const isPort = (token: Token) => token.id === Host.id || token.id === Plugins.id || token.id === Peers.id || engines.entries().some(([name]) => token.id === `port:${name}`)
+  const dispatcher = createDispatcher({
+    authenticators: () =>
+      (table.points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
+    isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
+    limiter: engines.engine<RateLimiter>('limits'),
+    traces: engines.engine<Tracer>('traces'),
+    engines,
+    streams,
+    log,
+    strict,
+  })
+  const isPort = (token: Token) =>
+    token.id === Host.id ||
+    token.id === Plugins.id ||
+    token.id === Peers.id ||
+    engines.entries().some(([name]) => token.id === `port:${name}`)
 
   /** The same list each time, unless something is limited to some organisations. */
   const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
     const { items = [], plugins = [] } = table.points.get(point) ?? {}
-    return roster().isLimited() ? items.filter((_, i) => roster().isEnabled(plugins[i]!, scope?.orgId)) : items
+    return roster().isLimited()
+      ? items.filter((_, i) => roster().isEnabled(plugins[i]!, scope?.orgId))
+      : items
   }
 
   /** All emails of one plugin, to whomever. */
-  const mailWait = (plugin: string) => engines.engine<RateLimiter>('limits').take('emails of a plugin', plugin, { count: settings.MAIL_PER_PLUGIN_PER_HOUR, perMs: 3_600_000 })
+  const mailWait = (plugin: string) =>
+    engines.engine<RateLimiter>('limits').take('emails of a plugin', plugin, {
+      count: settings.MAIL_PER_PLUGIN_PER_HOUR,
+      perMs: 3_600_000,
+    })
 
-  const build = async (plan: Plan, plugin: Plugin, fresh: ReadonlyMap<string, Instance>, alone: Promise<void>): Promise<Instance> => {
+  const build = async (
+    plan: Plan,
+    plugin: Plugin,
+    fresh: ReadonlyMap<string, Instance>,
+    alone: Promise<void>,
+  ): Promise<Instance> => {
     for (const collection of plugin.collections ?? []) {
       const define = () => defineCollection(engines.engine<StorageEngine>('storage'), collection)
-      await steps.within(`defining the collection ${collection.name}`, define, { msMax: settings.PLUGIN_DEFINE_MS, setting: 'PLUGIN_DEFINE_MS' })
+      await steps.within(`defining the collection ${collection.name}`, define, {
+        msMax: settings.PLUGIN_DEFINE_MS,
+        setting: 'PLUGIN_DEFINE_MS',
+      })
     }
     const given = (token: Token, metrics: Registry): unknown => {
       if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
@@ -69,16 +135,31 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
       if (token.id === Peers.id) return declaredPeers(peers, plugin)
       if (token.id === SystemClock.id) return clock
       if (token.kind === 'point') return (scope?: Scope) => itemsFor(token.id, scope)
-      if (token.kind === 'port') return faceOf(token.id, engines.engine(token.id.slice('port:'.length)), plugin, mailWait)
+      if (token.kind === 'port')
+        return faceOf(token.id, engines.engine(token.id.slice('port:'.length)), plugin, mailWait)
       const { plugin: provider, service } = plan.providers.get(token.id)!
       return (fresh.get(provider) ?? table.instances.get(provider)!).service(service)
     }
-    return createInstance({ plugin, generation: ++generation, config: readConfig(plugin, env), rates: readRates(plugin, env), log, clock, steps, given })
+    return createInstance({
+      plugin,
+      generation: ++generation,
+      config: readConfig(plugin, env),
+      rates: readRates(plugin, env),
+      log,
+      clock,
+      steps,
+      given,
+    })
   }
 
-  const rowsOf = ({ endpoints }: Table): Route[] => [...endpoints]
-    .filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere)
-    .map(([id, endpoint]) => ({ method: methodOf(endpoint), path: endpoint.path, handle: request => dispatcher.handle(table.endpoints.get(id), request) }))
+  const rowsOf = ({ endpoints }: Table): Route[] =>
+    [...endpoints]
+      .filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere)
+      .map(([id, endpoint]) => ({
+        method: methodOf(endpoint),
+        path: endpoint.path,
+        handle: request => dispatcher.handle(table.endpoints.get(id), request),
+      }))
   /** The only visible moment: synchronous, and whole or not at all. */
   const swap = (next: Table) => {
     const sameRows = [...table.endpoints.keys()].join() === [...next.endpoints.keys()].join()
@@ -86,7 +167,8 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     // What others may still refuse comes before the table; refused, it is as it was.
     try {
       for (const instance of next.instances.values()) jobs.take(instance)
-      // Routes look their endpoint up at each call, so only another set of rows is the server's business.
+      // Routes look their endpoint up at each call, so only another set of rows is the server's
+      // business.
       if (!sameRows) http.routes(rowsOf(next))
     } catch (error) {
       for (const instance of next.instances.values()) if (isNew(instance)) void jobs.drop(instance)
@@ -98,11 +180,20 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
   /** What a stop is waiting for. */
   let left = ''
   const inTime = (work: Promise<unknown>, until: number): Promise<unknown> => {
-    const enough = new AbortController(), late = clock.sleep(Math.max(0, until - clock.monotonic()), enough.signal).catch(() => undefined)
+    const enough = new AbortController()
+    const late = clock
+      .sleep(Math.max(0, until - clock.monotonic()), enough.signal)
+      .catch(() => undefined)
     return Promise.race([work, late]).finally(() => enough.abort())
   }
   const undone = (instance: Instance, drainMs: number) =>
-    instance.retire(drainMs).catch((error: unknown) => log('error', 'plugin.undo', { plugin: instance.plugin.name, generation: instance.generation, error }))
+    instance.retire(drainMs).catch((error: unknown) =>
+      log('error', 'plugin.undo', {
+        plugin: instance.plugin.name,
+        generation: instance.generation,
+        error,
+      }),
+    )
   const retire = async (instance: Instance, until: number) => {
     left = `plugin:${instance.plugin.name}`
     const stopped = jobs.drop(instance)
@@ -111,40 +202,85 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     await inTime(stopped, until)
   }
 
-  /** Whoever takes a service goes before its provider; all of them together are waited for no longer than one. */
-  const retireAll = async (old: readonly Instance[], until = clock.monotonic() + settings.DRAIN_MS): Promise<void> => {
+  /**
+   * Whoever takes a service goes before its provider; all of them together are waited for no longer
+   * than one.
+   */
+  const retireAll = async (
+    old: readonly Instance[],
+    until = clock.monotonic() + settings.DRAIN_MS,
+  ): Promise<void> => {
     for (const instance of old.toReversed()) await retire(instance, until)
   }
-  /** Whatever lives on records of the old version must be able to live on with the new one, or there must be none. */
+  /**
+   * Whatever lives on records of the old version must be able to live on with the new one, or there
+   * must be none.
+   */
   const refuseStranding = async (changed: ReadonlySet<string>, plan: Plan) => {
     for (const { plugin, cradle } of table.instances.values()) {
       const next = plan.order.find(({ name }) => name === plugin.name)
-      if (!plugin.records || (next && !changed.has(plugin.name)) || plugin.records.reads.every(format => next?.records?.reads.includes(format))) continue
-      for (const [format, count] of Object.entries(await steps.within(`counting the records of ${plugin.name}`, () => plugin.records!.live(cradle as never)))) {
-        if (count > 0 && !next?.records?.reads.includes(format)) throw new Error(`${next ? `${next.name} ${next.version} cannot read ${format}` : `Without ${plugin.name} nobody reads ${format}`}, which ${count} live ${plugin.records.of} hold.`)
+      if (
+        !plugin.records ||
+        (next && !changed.has(plugin.name)) ||
+        plugin.records.reads.every(format => next?.records?.reads.includes(format))
+      )
+        continue
+      for (const [format, count] of Object.entries(
+        await steps.within(`counting the records of ${plugin.name}`, () =>
+          plugin.records!.live(cradle as never),
+        ),
+      )) {
+        if (count > 0 && !next?.records?.reads.includes(format))
+          throw new Error(
+            `${next ? `${next.name} ${next.version} cannot read ${format}` : `Without ${plugin.name} nobody reads ${format}`}, ` +
+              `which ${count} live ${plugin.records.of} hold.`,
+          )
       }
     }
   }
 
   /** What serves already was checked when it came. */
   const checkFresh = (plugins: readonly Plugin[]) =>
-    plugins.filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin).forEach(checkDeclared)
+    plugins
+      .filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin)
+      .forEach(checkDeclared)
 
   const transition = async (plugins: readonly Plugin[]) => {
     const alone = Promise.withResolvers<void>()
     checkFresh(plugins)
-    const plan = planOf(plugins, isPort), fresh = new Map<string, Instance>()
-    const changed = new Set(plan.order.filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin).map(({ name }) => name))
+    const plan = planOf(plugins, isPort)
+    const fresh = new Map<string, Instance>()
+    const changed = new Set(
+      plan.order
+        .filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin)
+        .map(({ name }) => name),
+    )
     const rebuilt = affected(plan, changed)
     try {
-      for (const plugin of plan.order) if (rebuilt.has(plugin.name)) fresh.set(plugin.name, await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')))
-      const next = tabulate(table, new Map(plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!])), strict)
+      for (const plugin of plan.order)
+        if (rebuilt.has(plugin.name))
+          fresh.set(
+            plugin.name,
+            await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')),
+          )
+      const next = tabulate(
+        table,
+        new Map(
+          plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!]),
+        ),
+        strict,
+      )
       checkItems(next.points, next.instances, name => fresh.has(name))
-      for (const { plugin, cradle } of fresh.values()) if (plugin.health) {
-        await steps.within('its health', () => plugin.health!(cradle as never)).catch(blame(plugin, 'is not healthy'))
-      }
+      for (const { plugin, cradle } of fresh.values())
+        if (plugin.health) {
+          await steps
+            .within('its health', () => plugin.health!(cradle as never))
+            .catch(blame(plugin, 'is not healthy'))
+        }
       await refuseStranding(changed, plan)
-      const old = [...table.instances.values()].filter(instance => next.instances.get(instance.plugin.name) !== instance)
+      const old = [...table.instances.values()].filter(
+        instance => next.instances.get(instance.plugin.name) !== instance,
+      )
       swap(next)
       for (const name of fresh.keys()) metrics.loaded(name)
       const drained = retireAll(old).finally(() => draining.delete(drained))
@@ -152,7 +288,8 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
       void drained.then(alone.resolve)
       return { drained }
     } catch (error) {
-      for (const instance of [...fresh.values()].reverse()) if (table.instances.get(instance.plugin.name) !== instance) await undone(instance, 0)
+      for (const instance of [...fresh.values()].reverse())
+        if (table.instances.get(instance.plugin.name) !== instance) await undone(instance, 0)
       throw error
     }
   }
@@ -165,10 +302,15 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     refused: metrics.refused,
     /** Brings a plugin's file that is not here; false where no plugin knows of it. */
     async bring(entry: string): Promise<boolean> {
-      for (const files of (table.points.get(PluginFiles.id)?.items ?? []) as readonly PluginFiles[]) if (await files.bring(entry)) return true
+      for (const files of (table.points.get(PluginFiles.id)?.items ?? []) as readonly PluginFiles[])
+        if (await files.bring(entry)) return true
       return false
     },
-    /** From the living plugins to these; what is the same value stays untouched. A failure leaves the old set serving and says why. One change at a time; resolves at the swap, `drained` when the old generations are undone. */
+    /**
+     * From the living plugins to these; what is the same value stays untouched. A failure leaves
+     * the old set serving and says why. One change at a time; resolves at the swap, `drained` when
+     * the old generations are undone.
+     */
     become(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
       const turn = changing.then(() => transition(plugins))
       changing = turn.catch(metrics.refused)
@@ -177,31 +319,63 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
     /** Refuses what cannot be planned or configured together, without building anything. */
     check(plugins: readonly Plugin[]): void {
       checkFresh(plugins)
-      for (const plugin of planOf(plugins, isPort).order) [readConfig, readRates].forEach(read => read(plugin, env))
+      for (const plugin of planOf(plugins, isPort).order)
+        [readConfig, readRates].forEach(read => read(plugin, env))
     },
     async listen(): Promise<{ port: number }> {
       metrics.gaugeStreams(() => http.openStreams())
-      const level = settings.LOG_REQUESTS ? 'info' : 'debug', isTold = settings.LOG_REQUESTS || settings.LOG_LEVEL === 'debug'
+      const level = settings.LOG_REQUESTS ? 'info' : 'debug'
+      const isTold = settings.LOG_REQUESTS || settings.LOG_LEVEL === 'debug'
       const report: HttpReport = entry => {
         metrics.report(entry)
         if (!isTold) return
-        const { method, route, status, id, seconds } = entry, instance = table.endpoints.get(`${method} ${route}`)?.instance
-        log(level, 'request.ended', { method, route, status, ms: Math.round(seconds * 1e4) / 10, request_id: id, plugin: instance?.plugin.name, generation: instance?.generation })
+        const { method, route, status, id, seconds } = entry
+        const instance = table.endpoints.get(`${method} ${route}`)?.instance
+        log(level, 'request.ended', {
+          method,
+          route,
+          status,
+          ms: Math.round(seconds * 1e4) / 10,
+          request_id: id,
+          plugin: instance?.plugin.name,
+          generation: instance?.generation,
+        })
       }
-      const listening = await http.listen(httpSettings(settings), { report, refuse: dispatcher.refuse })
+      const listening = await http.listen(httpSettings(settings), {
+        report,
+        refuse: dispatcher.refuse,
+      })
       serving = true
       return listening
     },
     /** What the plugins offer on the command line, to be run inside this process. */
-    commands: (): Map<string, RunnableCommand> => new Map([...table.instances.values()].flatMap(instance => Object.entries(instance.plugin.commands ?? {}).map(([name, { summary, options, run }]) =>
-      [name, { summary, options, run: (given: unknown) => instance.within({}, deps => run(deps, given as never)) }] as const))),
+    commands: (): Map<string, RunnableCommand> =>
+      new Map(
+        [...table.instances.values()].flatMap(instance =>
+          Object.entries(instance.plugin.commands ?? {}).map(
+            ([name, { summary, options, run }]) =>
+              [
+                name,
+                {
+                  summary,
+                  options,
+                  run: (given: unknown) => instance.within({}, deps => run(deps, given as never)),
+                },
+              ] as const,
+          ),
+        ),
+      ),
     /** What the stop under way is waiting for. */
     left: () => left,
-    /** Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then everything is undone in reverse. */
+    /**
+     * Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then
+     * everything is undone in reverse.
+     */
     async stop(): Promise<void> {
       const sleep = stayAwake()
       serving = false
-      const until = clock.monotonic() + settings.DRAIN_MS, undoneUntil = until + stopUndoMsMax
+      const until = clock.monotonic() + settings.DRAIN_MS
+      const undoneUntil = until + stopUndoMsMax
       // A change that is under way ends here: what waits in its place is not loaded.
       steps.stop(undoneUntil)
       left = 'port:http'
@@ -219,5 +393,14 @@ export function createKernel({ env, settings, engines, log, peers, roster, stric
 }
 export type Kernel = ReturnType<typeof createKernel>
 
-/** The culprit's name before whatever its code threw; faults of the platform name theirs themselves. */
-const blame = ({ name, version }: Plugin, what: string) => (error: unknown) => Promise.reject(isFault(error) ? error : new Error(`${name} ${version} ${what}: ${(error as Error).message}`, { cause: error }))
+/**
+ * The culprit's name before whatever its code threw; faults of the platform name theirs themselves.
+ */
+const blame =
+  ({ name, version }: Plugin, what: string) =>
+  (error: unknown) =>
+    Promise.reject(
+      isFault(error)
+        ? error
+        : new Error(`${name} ${version} ${what}: ${(error as Error).message}`, { cause: error }),
+    )

@@ -1,4 +1,5 @@
-// Runs a program of this repository on whatever Node is there (20 or newer): installs what is needed first, and uses Node >= 24.
+// Runs a program of this repository on whatever Node is there (20 or newer): installs what is
+// needed first, and uses Node >= 24.
 //   node kernel/launch.mjs <program.ts> [arguments]
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, statSync } from 'node:fs'
@@ -6,16 +7,24 @@ import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const home = resolve(dirname(fileURLToPath(import.meta.url)), '..')
-const lock = join(home, 'package-lock.json'), installed = join(home, 'node_modules', '.package-lock.json')
+const lock = join(home, 'package-lock.json')
+const installed = join(home, 'node_modules', '.package-lock.json')
 const stop = sentence => {
   process.stderr.write(`\n${sentence}\n`)
   process.exit(1)
 }
-const isRecent = command => Number(/^v(\d+)/.exec(spawnSync(command, ['--version'], { encoding: 'utf8' }).stdout ?? '')?.[1] ?? 0) >= 24
+const isRecent = command =>
+  Number(
+    /^v(\d+)/.exec(spawnSync(command, ['--version'], { encoding: 'utf8' }).stdout ?? '')?.[1] ?? 0,
+  ) >= 24
 
 if (!existsSync(installed) || statSync(lock).mtimeMs > statSync(installed).mtimeMs) {
   process.stdout.write('Installing the packages (once) …\n')
-  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: home, stdio: 'inherit', shell: process.platform === 'win32' })
+  const done = spawnSync('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
+    cwd: home,
+    stdio: 'inherit',
+    shell: process.platform === 'win32',
+  })
   if (done.status !== 0) stop('npm could not install the packages; its message stands above.')
 }
 
@@ -26,9 +35,15 @@ Either allow that one script:   npm rebuild node --ignore-scripts=false
 or put Node 24 on your PATH. Then run the same command again.`)
 }
 
-const child = spawn(node, ['--disable-warning=ExperimentalWarning', ...process.argv.slice(2)], { cwd: home, stdio: 'inherit', env: { ...process.env, PATH: `${dirname(node)}:${process.env.PATH}` } })
-// npm runs this in a shell, which ends by a signal without handing it on: that it has gone is as good as the signal.
+const child = spawn(node, ['--disable-warning=ExperimentalWarning', ...process.argv.slice(2)], {
+  cwd: home,
+  stdio: 'inherit',
+  env: { ...process.env, PATH: `${dirname(node)}:${process.env.PATH}` },
+})
+// npm runs this in a shell, which ends by a signal without handing it on: that it has gone is as
+// good as the signal.
 const shell = process.ppid
-if (process.env.npm_lifecycle_event !== undefined) setInterval(() => process.ppid === shell || child.kill('SIGTERM'), 500).unref()
+if (process.env.npm_lifecycle_event !== undefined)
+  setInterval(() => process.ppid === shell || child.kill('SIGTERM'), 500).unref()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
 child.on('exit', (code, signal) => process.exit(signal ? 1 : code))

@@ -7,9 +7,19 @@ import type { JobOptions } from '#ports/queue.ts'
 import type { Collection, Doc } from '#ports/storage.ts'
 import type { Json, Token } from '#ports/token.ts'
 
-/** A service: provided by one plugin, arrives as itself; whoever uses it is rebuilt when its provider is. */
-export const service = <T>(name: string, version = '1.0.0'): Token<T, 'service'> => ({ id: `service:${name}`, kind: 'service', version })
-/** What each item of a point is held against before it serves; a plugin whose item does not fit is refused. */
+/**
+ * A service: provided by one plugin, arrives as itself; whoever uses it is rebuilt when its
+ * provider is.
+ */
+export const service = <T>(name: string, version = '1.0.0'): Token<T, 'service'> => ({
+  id: `service:${name}`,
+  kind: 'service',
+  version,
+})
+/**
+ * What each item of a point is held against before it serves; a plugin whose item does not fit is
+ * refused.
+ */
 export type ItemRules = {
   /** A field of which no two items have the same value. */
   readonly unique?: string
@@ -22,13 +32,28 @@ export type ItemRules = {
   readonly methods?: Readonly<Record<string, 'required' | 'optional'>>
 }
 export type Point<T> = Token<T, 'point'> & { readonly rules?: ItemRules }
-/** A point: many contributors; arrives as a function that answers today's list, so that nobody restarts when one comes or goes. `remote`: every method of an item may answer with a promise. */
-export const point = <T>(name: string, { version = '1.0.0', remote, rules }: { version?: string; remote?: true; rules?: ItemRules } = {}): Point<T> =>
-  ({ id: `point:${name}`, kind: 'point', version, ...(remote ? { remote } : {}), ...(rules ? { rules } : {}) })
+/**
+ * A point: many contributors; arrives as a function that answers today's list, so that nobody
+ * restarts when one comes or goes. `remote`: every method of an item may answer with a promise.
+ */
+export const point = <T>(
+  name: string,
+  { version = '1.0.0', remote, rules }: { version?: string; remote?: true; rules?: ItemRules } = {},
+): Point<T> => ({
+  id: `point:${name}`,
+  kind: 'point',
+  version,
+  ...(remote ? { remote } : {}),
+  ...(rules ? { rules } : {}),
+})
 
 /** For whom: an organisation sees what is enabled for it; without one, what is enabled for all. */
 export type Scope = { readonly orgId: string }
-type Given<T> = T extends { readonly kind: 'point'; readonly type?: infer V } ? (scope?: Scope) => readonly NonNullable<V>[] : T extends { readonly type?: infer V } ? NonNullable<V> : never
+type Given<T> = T extends { readonly kind: 'point'; readonly type?: infer V }
+  ? (scope?: Scope) => readonly NonNullable<V>[]
+  : T extends { readonly type?: infer V }
+    ? NonNullable<V>
+    : never
 export type Uses = Readonly<Record<string, Token>>
 export type Deps<U> = { [K in keyof U]: Given<U[K]> }
 
@@ -46,24 +71,79 @@ export type Own<Config> = {
   signal: AbortSignal
 }
 /** No dep and no service may take these names: a request's value would silently shadow it. */
-export const reservedNames = ['caller', 'params', 'query', 'headers', 'body', 'after', 'address', 'signal', 'config', 'rates', 'log', 'defer', 'data', 'attempt'] as const
+export const reservedNames = [
+  'caller',
+  'params',
+  'query',
+  'headers',
+  'body',
+  'after',
+  'address',
+  'signal',
+  'config',
+  'rates',
+  'log',
+  'defer',
+  'data',
+  'attempt',
+] as const
 
-export type Contribution<D> = { readonly point: string; readonly remote?: true; readonly make: (deps: D) => unknown }
-/** Adds an item to a point; `make` is called once a generation with the plugin's deps and services. */
-export const into = <T, D = unknown>(target: Token<T, 'point'>, make: (deps: D) => T): Contribution<D> => ({ point: target.id, make, ...(target.remote ? { remote: true } : {}) })
+export type Contribution<D> = {
+  readonly point: string
+  readonly remote?: true
+  readonly make: (deps: D) => unknown
+}
+/**
+ * Adds an item to a point; `make` is called once a generation with the plugin's deps and services.
+ */
+export const into = <T, D = unknown>(
+  target: Token<T, 'point'>,
+  make: (deps: D) => T,
+): Contribution<D> => ({ point: target.id, make, ...(target.remote ? { remote: true } : {}) })
 
-/** What a job is called with; at least once, so that doing it again must change nothing. `attempt`: 1 for the first try. */
+/**
+ * What a job is called with; at least once, so that doing it again must change nothing. `attempt`:
+ * 1 for the first try.
+ */
 export type JobCall = { data: Json; attempt: number; signal: AbortSignal }
-export type JobSpec<D> = { readonly run: (call: D & JobCall) => Promise<void>; readonly options?: JobOptions }
-/** `options`: an object's schema; an option with `x-operand` is a word without its name. What `run` answers is printed, or JSON with --json; `{ ok: false }` makes the exit code 1. */
-export type Command<D> = { readonly summary: string; readonly options: TSchema; /** It acts on a living server, and means nothing without one. */ readonly needsServer?: true; readonly run: (deps: D, options: never) => Promise<unknown> }
+export type JobSpec<D> = {
+  readonly run: (call: D & JobCall) => Promise<void>
+  readonly options?: JobOptions
+}
+/**
+ * `options`: an object's schema; an option with `x-operand` is a word without its name. What `run`
+ * answers is printed, or JSON with --json; `{ ok: false }` makes the exit code 1.
+ */
+export type Command<D> = {
+  readonly summary: string
+  readonly options: TSchema
+  /** It acts on a living server, and means nothing without one. */
+  readonly needsServer?: true
+  readonly run: (deps: D, options: never) => Promise<unknown>
+}
 /** A command with its deps in hand. */
-export type RunnableCommand = { readonly summary: string; readonly options: TSchema; readonly run: (options: unknown) => Promise<unknown> }
+export type RunnableCommand = {
+  readonly summary: string
+  readonly options: TSchema
+  readonly run: (options: unknown) => Promise<unknown>
+}
 /** A command line's options flow from their schema into `run`. */
-export const command = <O extends TSchema, D>(spec: { summary: string; options: O; needsServer?: true; run: (deps: D, options: Static<O>) => Promise<unknown> }): Command<D> => spec as unknown as Command<D>
+export const command = <O extends TSchema, D>(spec: {
+  summary: string
+  options: O
+  needsServer?: true
+  run: (deps: D, options: Static<O>) => Promise<unknown>
+}): Command<D> => spec as unknown as Command<D>
 
-/** `reads`: the formats that this version understands, as `kind@n`. `of`: what holds them, in the plural, for a sentence. `live`: how many hold each now. */
-export type RecordsSpec<D> = { readonly reads: readonly string[]; readonly of: string; readonly live: (deps: D) => Promise<Readonly<Record<string, number>>> }
+/**
+ * `reads`: the formats that this version understands, as `kind@n`. `of`: what holds them, in the
+ * plural, for a sentence. `live`: how many hold each now.
+ */
+export type RecordsSpec<D> = {
+  readonly reads: readonly string[]
+  readonly of: string
+  readonly live: (deps: D) => Promise<Readonly<Record<string, number>>>
+}
 
 /** What a plugin does beyond its own data, and why: undeclared, the port refuses it. */
 export type May = {
@@ -82,32 +162,47 @@ export type May = {
 type AnyCollection = Omit<Collection, 'type'> & { readonly type?: unknown }
 
 export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoInfer<S>> = {
-  /** The prefix of its settings and of what it logs. Two plugins of one name do not serve together. */
+  /**
+   * The prefix of its settings and of what it logs. Two plugins of one name do not serve together.
+   */
   readonly name: string
   /** Semver; told by `plugins list`. */
   readonly version: string
   /** The kernel versions it was written for, as a semver range. */
   readonly kernel: string
-  /** Its operations, as rows of `contract({…})`: what is checked before a handler runs, and what the OpenAPI document says. */
+  /**
+   * Its operations, as rows of `contract({…})`: what is checked before a handler runs, and what the
+   * OpenAPI document says.
+   */
   readonly contract?: C
   /** `v1`: under /api/v1; `root`: at the host's root. */
   readonly mount?: 'v1' | 'root'
-  /** Under which name each port, service or point of others arrives in whatever the plugin makes. */
+  /**
+   * Under which name each port, service or point of others arrives in whatever the plugin makes.
+   */
   readonly uses?: U
   /** Each property is a setting: `<PLUGIN>_<PROPERTY>`, or the name in its `x-env`. */
   readonly config?: K
   /** Rates that its contract names, or that it takes itself; each is a LIMITS_* setting. */
   readonly limits?: Readonly<Record<string, Rate>>
-  /** Its documents: made, with their indexes, before it serves; no other plugin's storage knows them. */
+  /**
+   * Its documents: made, with their indexes, before it serves; no other plugin's storage knows
+   * them.
+   */
   readonly collections?: readonly AnyCollection[]
   /** Why it may look across organisations; each `store.system(why)` must be one of these. */
   readonly system?: readonly string[]
   /** What it does with ports that reach beyond its own data. */
   readonly may?: May
-  /** For the platform's own plugin whose records are older than names by plugin: its streams, holds and hints are called as it calls them. */
+  /**
+   * For the platform's own plugin whose records are older than names by plugin: its streams, holds
+   * and hints are called as it calls them.
+   */
   readonly names?: 'unprefixed'
   /** Made once a generation from deps, settings and each other, in whatever order they need. */
-  readonly services?: { readonly [N in keyof S]: (deps: Deps<U> & Own<Static<K>> & NoInfer<S>) => S[N] }
+  readonly services?: {
+    readonly [N in keyof S]: (deps: Deps<U> & Own<Static<K>> & NoInfer<S>) => S[N]
+  }
   /** Which of its services other plugins may take, and under which token. */
   readonly provides?: { readonly [N in keyof NoInfer<S>]?: Token<NoInfer<S>[N], 'service'> }
   /** What the queue calls, by the name under which a job is put in. */
@@ -118,9 +213,15 @@ export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoIn
   readonly emits?: Readonly<Record<string, TSchema>>
   /** Items for the points of others, each made by `into(point, make)`. */
   readonly contributes?: readonly Contribution<D>[]
-  /** What it keeps in a form of its own for work that outlives a generation. A version that cannot read what is live is not swapped in. */
+  /**
+   * What it keeps in a form of its own for work that outlives a generation. A version that cannot
+   * read what is live is not swapped in.
+   */
   readonly records?: RecordsSpec<D>
-  /** Asked before it is swapped in and by GET /readyz. Refuses (throws) when the plugin cannot do its work. */
+  /**
+   * Asked before it is swapped in and by GET /readyz. Refuses (throws) when the plugin cannot do
+   * its work.
+   */
   readonly health?: (deps: D) => Promise<void>
   /** For timers, sockets and watchers only; each effect is followed by its `defer`. */
   readonly start?: (deps: D) => Promise<void> | void
@@ -153,16 +254,47 @@ export type Plugin = {
 }
 
 /** A plugin is a value: what is only declared needs no unregistering. */
-export const definePlugin = <const C extends Contract = {}, const U extends Uses = {}, K extends TSchema = TSchema, S = {}>(spec: Spec<C, U, K, S>): Plugin => spec as unknown as Plugin
+export const definePlugin = <
+  const C extends Contract = {},
+  const U extends Uses = {},
+  K extends TSchema = TSchema,
+  S = {},
+>(
+  spec: Spec<C, U, K, S>,
+): Plugin => spec as unknown as Plugin
 
 /** Checks credentials of one kind (`auth` of a contract's row). */
-export type Authenticator = { readonly kind: Auth; /** By headers with lower-case names. Undefined: not valid. */ authenticate(headers: Readonly<Record<string, string | undefined>>): Caller | undefined | Promise<Caller | undefined> }
-/** Who checks the credential that a row's `auth` names; each plugin may bring a kind of its own. @example plugins/operator/plugin.ts#contributes */
+export type Authenticator = {
+  readonly kind: Auth
+  /** By headers with lower-case names. Undefined: not valid. */
+  authenticate(
+    headers: Readonly<Record<string, string | undefined>>,
+  ): Caller | undefined | Promise<Caller | undefined>
+}
+/**
+ * Who checks the credential that a row's `auth` names; each plugin may bring a kind of its own.
+ * @example plugins/operator/plugin.ts#contributes
+ */
 export const Authenticators = point<Authenticator>('authenticators', {
-  remote: true, rules: { fields: t.Object({ kind: t.String({ minLength: 1 }) }), methods: { authenticate: 'required' } },
+  remote: true,
+  rules: {
+    fields: t.Object({ kind: t.String({ minLength: 1 }) }),
+    methods: { authenticate: 'required' },
+  },
 })
 
 /** Where plugins' files come from when another process has chosen them. */
-export type PluginFiles = { /** Puts the file where this path says; false where it knows nothing of it. Rejects with a sentence where it has it and may not, or cannot now (UNAVAILABLE: asked again later). */ bring(entry: string): Promise<boolean> }
-/** Who brings plugins' files to a process that lacks them, before they are imported. @example plugins/operator/plugin.ts#contributes */
-export const PluginFiles = point<PluginFiles>('plugin-files', { rules: { methods: { bring: 'required' } } })
+export type PluginFiles = {
+  /**
+   * Puts the file where this path says; false where it knows nothing of it. Rejects with a sentence
+   * where it has it and may not, or cannot now (UNAVAILABLE: asked again later).
+   */
+  bring(entry: string): Promise<boolean>
+}
+/**
+ * Who brings plugins' files to a process that lacks them, before they are imported. @example
+ * plugins/operator/plugin.ts#contributes
+ */
+export const PluginFiles = point<PluginFiles>('plugin-files', {
+  rules: { methods: { bring: 'required' } },
+})

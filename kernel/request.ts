@@ -9,9 +9,12 @@ export function parseQuery(raw: string): Record<string, string> {
   // Without a prototype `__proto__` is a name like any other: unknown.
   const out = Object.create(null) as Record<string, string>
   for (const part of raw ? raw.split('&') : []) {
-    const at = part.indexOf('='), [name, value] = at < 0 ? [part, ''] : [part.slice(0, at), part.slice(at + 1)]
+    const at = part.indexOf('=')
+    const [name, value] = at < 0 ? [part, ''] : [part.slice(0, at), part.slice(at + 1)]
     try {
-      out[decodeURIComponent(name.replaceAll('+', ' '))] = decodeURIComponent(value.replaceAll('+', ' '))
+      out[decodeURIComponent(name.replaceAll('+', ' '))] = decodeURIComponent(
+        value.replaceAll('+', ' '),
+      )
     } catch (cause) {
       throw fault('MALFORMED_TEXT', { field: 'query' }, { cause })
     }
@@ -22,13 +25,21 @@ export function parseQuery(raw: string): Record<string, string> {
 /** `Last-Event-ID` beats `?after`: an EventSource that reconnects repeats the old URL. */
 export function cursorOf(request: HttpRequest, query: Record<string, unknown>): number {
   const header = request.headers['last-event-id']
-  const [field, text] = header !== undefined && header !== '' ? ['Last-Event-ID', header] : ['after', String(query['after'] ?? '0')]
-  if (!/^\d{1,15}$/.test(text)) throw fault('CURSOR_INVALID', { field, why: 'must be the seq of an event' })
+  const [field, text] =
+    header !== undefined && header !== ''
+      ? ['Last-Event-ID', header]
+      : ['after', String(query['after'] ?? '0')]
+  if (!/^\d{1,15}$/.test(text))
+    throw fault('CURSOR_INVALID', { field, why: 'must be the seq of an event' })
   return Number(text)
 }
 
 /** Undefined where none is asked for, or where one may be left out. */
-export async function readBody(request: HttpRequest, { operation, checks }: Endpoint, user: string | undefined): Promise<unknown> {
+export async function readBody(
+  request: HttpRequest,
+  { operation, checks }: Endpoint,
+  user: string | undefined,
+): Promise<unknown> {
   if (!checks.body) return undefined
   const bytesMax = operation.bodyMaxBytes ?? bodyBytesMax
   if (operation.streamed !== undefined) {
@@ -36,8 +47,15 @@ export async function readBody(request: HttpRequest, { operation, checks }: Endp
     requireJson(request.headers['content-type'])
     // Loaded with the first such body: a process that gets none does without the parser.
     const { streamBody } = await import('./wire/streamed.ts')
-    const { contentEncoding } = (operation.body as { properties?: Record<string, { contentEncoding?: string }> }).properties?.[operation.streamed] ?? {}
-    return streamBody(source, { field: operation.streamed, encoding: contentEncoding === 'base64' ? 'base64' : 'text', check: checks.body, checkEarly: checks.bodyStart! })
+    const { contentEncoding } =
+      (operation.body as { properties?: Record<string, { contentEncoding?: string }> })
+        .properties?.[operation.streamed] ?? {}
+    return streamBody(source, {
+      field: operation.streamed,
+      encoding: contentEncoding === 'base64' ? 'base64' : 'text',
+      check: checks.body,
+      checkEarly: checks.bodyStart!,
+    })
   }
   const bytes = await request.body(bytesMax, user)
   if (bytes.length === 0) {

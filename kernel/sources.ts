@@ -1,4 +1,5 @@
-// Where plugins come from: the folders of plugins/, those of PLUGINS_DIR, and whatever an operator loaded from elsewhere.
+// Where plugins come from: the folders of plugins/, those of PLUGINS_DIR, and whatever an operator
+// loaded from elsewhere.
 import { fault } from '#contracts/faults.ts'
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
@@ -9,33 +10,64 @@ import type { Plugin } from './plugin.ts'
 export const builtInDir = fileURLToPath(new URL('../plugins/', import.meta.url))
 export const contractsDir = fileURLToPath(new URL('../contracts/', import.meta.url))
 
-/** The file with the plugin: the path itself, `plugin.ts` or `plugin.js` in it, or what its package.json names as main. */
+/**
+ * The file with the plugin: the path itself, `plugin.ts` or `plugin.js` in it, or what its
+ * package.json names as main.
+ */
 export function sourceAt(path: string, base = process.cwd()): Source {
   const full = isAbsolute(path) ? path : resolve(base, path)
   if (!existsSync(full)) throw fault('PLUGIN_REFUSED', { why: `There is nothing at ${full}.` })
   if (statSync(full).isFile()) return { entry: full }
-  const named = existsSync(join(full, 'package.json')) ? (JSON.parse(readFileSync(join(full, 'package.json'), 'utf8')) as { main?: string }).main : undefined
-  const found = [...(named === undefined ? [] : [named]), 'plugin.ts', 'plugin.js'].map(name => join(full, name)).find(existsSync)
+  const named = existsSync(join(full, 'package.json'))
+    ? (JSON.parse(readFileSync(join(full, 'package.json'), 'utf8')) as { main?: string }).main
+    : undefined
+  const found = [...(named === undefined ? [] : [named]), 'plugin.ts', 'plugin.js']
+    .map(name => join(full, name))
+    .find(existsSync)
   if (!found) {
-    throw fault('PLUGIN_REFUSED', { why: `${full} has neither plugin.ts nor plugin.js, nor a package.json with "main".` })
+    throw fault('PLUGIN_REFUSED', {
+      why: `${full} has neither plugin.ts nor plugin.js, nor a package.json with "main".`,
+    })
   }
   return { entry: found }
 }
 
 /** Each folder in `dir` that holds a plugin. */
 export function sourcesIn(dir: string): Source[] {
-  const names = readdirSync(dir, { withFileTypes: true }).filter(entry => entry.isDirectory()).map(({ name }) => name).sort()
-  return names.flatMap(name => ['plugin.ts', 'plugin.js'].map(file => join(dir, name, file)).filter(existsSync).slice(0, 1)).map(entry => ({ entry }))
+  const names = readdirSync(dir, { withFileTypes: true })
+    .filter(entry => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort()
+  return names
+    .flatMap(name =>
+      ['plugin.ts', 'plugin.js']
+        .map(file => join(dir, name, file))
+        .filter(existsSync)
+        .slice(0, 1),
+    )
+    .map(entry => ({ entry }))
 }
 
 /** The plugins that are part of this program. */
-export const loadPlugins = (): Promise<Plugin[]> => Promise.all(sourcesIn(builtInDir).map(importOnce))
+export const loadPlugins = (): Promise<Plugin[]> =>
+  Promise.all(sourcesIn(builtInDir).map(importOnce))
 
 /** Changes when a file of the plugin does, or the wire of those that are built in. */
 export function stampOf({ entry }: Source): string {
   const folders = [dirname(entry), ...(entry.startsWith(builtInDir) ? [contractsDir] : [])]
-  const files = folders.flatMap(folder => readdirSync(folder, { recursive: true, withFileTypes: true })).filter(file => file.isFile() && /\.(?:m?[jt]s|json)$/.test(file.name) && !/\.test\.[jt]s$/.test(file.name) && !file.parentPath.includes('node_modules'))
-  return `${files.length} ${Math.max(...files.map(({ parentPath, name }) => statSync(join(parentPath, name), { throwIfNoEntry: false })?.mtimeMs ?? 0))}`
+  const files = folders
+    .flatMap(folder => readdirSync(folder, { recursive: true, withFileTypes: true }))
+    .filter(
+      file =>
+        file.isFile() &&
+        /\.(?:m?[jt]s|json)$/.test(file.name) &&
+        !/\.test\.[jt]s$/.test(file.name) &&
+        !file.parentPath.includes('node_modules'),
+    )
+  return (
+    `${files.length} ` +
+    `${Math.max(...files.map(({ parentPath, name }) => statSync(join(parentPath, name), { throwIfNoEntry: false })?.mtimeMs ?? 0))}`
+  )
 }
 
 /** What `writeWhole` wrote there; `shaped` throws when it is something else. */

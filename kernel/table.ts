@@ -4,7 +4,10 @@ import { endpointsOf, type Endpoint } from './endpoint.ts'
 import type { Instance } from './instance.ts'
 
 /** `plugins[i]` contributes `items[i]`. */
-export type Contributed = { readonly items: readonly unknown[]; readonly plugins: readonly string[] }
+export type Contributed = {
+  readonly items: readonly unknown[]
+  readonly plugins: readonly string[]
+}
 export type Table = {
   readonly instances: ReadonlyMap<string, Instance>
   /** `METHOD /path` with its mount → what serves it. */
@@ -17,14 +20,28 @@ export const emptyTable: Table = { instances: new Map(), endpoints: new Map(), p
 export const methodOf = ({ key }: Pick<Endpoint, 'key'>) => key.slice(0, key.indexOf(' ')) as Method
 const idOf = (endpoint: Pick<Endpoint, 'key' | 'path'>) => `${methodOf(endpoint)} ${endpoint.path}`
 
-/** The next table. Endpoints of instances that stay are kept as they are: compiling them anew would cost, and gain nothing. */
-export function tabulate(current: Table, instances: ReadonlyMap<string, Instance>, strict: boolean): Table {
+/**
+ * The next table. Endpoints of instances that stay are kept as they are: compiling them anew would
+ * cost, and gain nothing.
+ */
+export function tabulate(
+  current: Table,
+  instances: ReadonlyMap<string, Instance>,
+  strict: boolean,
+): Table {
   const points = new Map<string, { items: unknown[]; plugins: string[] }>()
-  for (const { items, plugin } of instances.values()) for (const { point, item } of items) {
-    const { items: all, plugins } = points.get(point) ?? { items: [], plugins: [] }
-    points.set(point, { items: [...all, item], plugins: [...plugins, plugin.name] })
-  }
+  for (const { items, plugin } of instances.values())
+    for (const { point, item } of items) {
+      const { items: all, plugins } = points.get(point) ?? { items: [], plugins: [] }
+      points.set(point, { items: [...all, item], plugins: [...plugins, plugin.name] })
+    }
   const kept = Map.groupBy(current.endpoints.values(), ({ instance }) => instance)
-  const endpoints = [...instances.values()].flatMap(instance => kept.get(instance) ?? endpointsOf(instance, strict))
-  return { instances, points, endpoints: new Map(endpoints.map(endpoint => [idOf(endpoint), endpoint])) }
+  const endpoints = [...instances.values()].flatMap(
+    instance => kept.get(instance) ?? endpointsOf(instance, strict),
+  )
+  return {
+    instances,
+    points,
+    endpoints: new Map(endpoints.map(endpoint => [idOf(endpoint), endpoint])),
+  }
 }

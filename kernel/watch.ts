@@ -10,15 +10,35 @@ import { builtInDir, contractsDir } from './sources.ts'
 const quietMs = 150
 
 /** Answers what ends it. */
-export function watchPlugins({ roster, clock, log, pluginsDir }: { roster: Roster; clock: Clock; log: Log; pluginsDir: string | undefined }): () => void {
+export function watchPlugins({
+  roster,
+  clock,
+  log,
+  pluginsDir,
+}: {
+  roster: Roster
+  clock: Clock
+  log: Log
+  pluginsDir: string | undefined
+}): () => void {
   const over = new AbortController()
   let changed = new AbortController()
   const settle = () => {
     changed.abort()
     changed = new AbortController()
-    void clock.sleep(quietMs, AbortSignal.any([over.signal, changed.signal])).then(() => roster.reconcile()).then(({ changes }) => changes.forEach(what => log('info', 'plugins.changed', { what })), () => undefined)
+    void clock
+      .sleep(quietMs, AbortSignal.any([over.signal, changed.signal]))
+      .then(() => roster.reconcile())
+      .then(
+        ({ changes }) => changes.forEach(what => log('info', 'plugins.changed', { what })),
+        () => undefined,
+      )
   }
-  const watchers = [builtInDir, contractsDir, ...(pluginsDir === undefined ? [] : [resolve(pluginsDir)])].map((folder): FSWatcher => watch(folder, { recursive: true }, settle))
+  const watchers = [
+    builtInDir,
+    contractsDir,
+    ...(pluginsDir === undefined ? [] : [resolve(pluginsDir)]),
+  ].map((folder): FSWatcher => watch(folder, { recursive: true }, settle))
   return () => {
     over.abort()
     for (const watcher of watchers) watcher.close()

@@ -2,7 +2,11 @@
 import type { Clock } from './clock.ts'
 
 /** `event`: two words with a dot between them; `fields` as JSON, secrets never. */
-export type Log = (level: 'debug' | 'info' | 'warn' | 'error', event: string, fields?: Readonly<Record<string, unknown>>) => void
+export type Log = (
+  level: 'debug' | 'info' | 'warn' | 'error',
+  event: string,
+  fields?: Readonly<Record<string, unknown>>,
+) => void
 
 /** What an adapter is opened with. */
 export type Opening = {
@@ -13,7 +17,10 @@ export type Opening = {
   /** The only source of time and randomness. */
   readonly clock: Clock
   readonly log: Log
-  /** A credential from the environment: the variable of that name, or the content of the file that `<name>_FILE` names. Never part of a URL, a log or an error. */
+  /**
+   * A credential from the environment: the variable of that name, or the content of the file that
+   * `<name>_FILE` names. Never part of a URL, a log or an error.
+   */
   secret(name: string): string | undefined
   /** The engine of another port (unscoped), opened before this one; named in `needs`. */
   engine<T>(name: string): T
@@ -30,11 +37,19 @@ export type Adapter<T = unknown> = {
   readonly fleeting?: true
   /** One process at a time has it open: a check does not ask what two do to each other. */
   readonly exclusive?: true
-  /** It goes by a clock of its own (its server's), not by the opening's: a check cannot move its time. */
+  /**
+   * It goes by a clock of its own (its server's), not by the opening's: a check cannot move its
+   * time.
+   */
   readonly ownTime?: true
-  /** Query parameters of the URL: name → what it means and its default. An unknown one is refused. */
+  /**
+   * Query parameters of the URL: name → what it means and its default. An unknown one is refused.
+   */
   readonly options?: Readonly<Record<string, string>>
-  /** Resolves with the port's engine when it can serve; UNAVAILABLE, or INVALID_FIELD for what the URL says. */
+  /**
+   * Resolves with the port's engine when it can serve; UNAVAILABLE, or INVALID_FIELD for what the
+   * URL says.
+   */
   open(opening: Opening): Promise<T>
 }
 /** An adapter is a value, as a plugin is. */

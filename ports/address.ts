@@ -1,7 +1,11 @@
-// Client addresses as limits and records use them: one spelling each, and one network behind one count.
+// Client addresses as limits and records use them: one spelling each, and one network behind one
+// count.
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** IPv6 in its one short form (RFC 5952), by way of the URL parser; IPv4 that is mapped into IPv6 as IPv4. */
+/**
+ * IPv6 in its one short form (RFC 5952), by way of the URL parser; IPv4 that is mapped into IPv6 as
+ * IPv4.
+ */
 function shortForm(address: string): string {
   const short = new URL(`http://[${address}]/`).hostname.slice(1, -1)
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(short)
@@ -10,7 +14,9 @@ function shortForm(address: string): string {
   return [high >> 8, high & 255, low >> 8, low & 255].join('.')
 }
 
-/** An address without port, brackets and zone, in its one spelling; undefined when the text is none. */
+/**
+ * An address without port, brackets and zone, in its one spelling; undefined when the text is none.
+ */
 export function normalAddress(text: string): string | undefined {
   const bracketed = /^\[([0-9A-Fa-f:.]{2,45})(?:%[\w.-]{1,32})?\](?::\d{1,5})?$/.exec(text)?.[1]
   const bare = bracketed ?? text.split('%', 1)[0]!
@@ -19,10 +25,21 @@ export function normalAddress(text: string): string | undefined {
   return plain !== undefined && isIPv4(plain) ? plain : undefined
 }
 
-/** Whom a limit by address counts: an IPv4 address, or the /64 network of an IPv6 address, which one subscriber has whole (RFC 6177). */
+/**
+ * Whom a limit by address counts: an IPv4 address, or the /64 network of an IPv6 address, which one
+ * subscriber has whole (RFC 6177).
+ */
 export function addressGroup(address: string): string {
   if (!isIPv6(address)) return address
-  const [front = '', back] = address.split('::'), left = front === '' ? [] : front.split(':'), right = back ? back.split(':') : []
-  const groups = back === undefined ? left : [...left, ...Array.from({ length: 8 - left.length - right.length }, () => '0'), ...right]
-  return `${groups.slice(0, 4).map(group => group.replace(/^0{1,3}/, '')).join(':')}::/64`
+  const [front = '', back] = address.split('::')
+  const left = front === '' ? [] : front.split(':')
+  const right = back ? back.split(':') : []
+  const groups =
+    back === undefined
+      ? left
+      : [...left, ...Array.from({ length: 8 - left.length - right.length }, () => '0'), ...right]
+  return `${groups
+    .slice(0, 4)
+    .map(group => group.replace(/^0{1,3}/, ''))
+    .join(':')}::/64`
 }

@@ -8,7 +8,10 @@ export type Clock = {
   monotonic(): number
   /** Rejects with the signal's reason when it aborts. Never keeps the process alive. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** A UUID of version 7 (RFC 9562, section 5.7): later ids sort after earlier ones of the same process. `after`: and after this one, whatever the clock of the process that made it said. */
+  /**
+   * A UUID of version 7 (RFC 9562, section 5.7): later ids sort after earlier ones of the same
+   * process. `after`: and after this one, whatever the clock of the process that made it said.
+   */
   id(after?: string): string
   /** Cryptographically strong. */
   randomBytes(count: number): Uint8Array

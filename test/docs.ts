@@ -1,10 +1,12 @@
-// Writes docs/extension-points/ from the types and comments of the sources; `test/docs.test.ts` fails when what is committed differs.
+// Writes docs/extension-points/ from the types and comments of the sources; `test/docs.test.ts`
+// fails when what is committed differs.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { extensionPages, folder } from './docs/pages.ts'
 import { home } from './docs/source.ts'
 
-const pages = await extensionPages(), into = join(home, folder)
+const pages = await extensionPages()
+const into = join(home, folder)
 rmSync(into, { recursive: true, force: true })
 mkdirSync(into, { recursive: true })
 for (const [name, text] of pages) writeFileSync(join(into, name), text)

@@ -1,4 +1,5 @@
-// Writes contracts/openapi.json from the contracts of every plugin; --check fails when the committed one differs.
+// Writes contracts/openapi.json from the contracts of every plugin; --check fails when the
+// committed one differs.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { startServer } from './kit/server.ts'
@@ -12,6 +13,8 @@ if (!process.argv.includes('--check')) {
   writeFileSync(path, text)
   process.stdout.write(`${path} is written.\n`)
 } else if (readFileSync(path, 'utf8') !== text) {
-  process.stderr.write('contracts/openapi.json is not what the contracts say. Run: npm run openapi\n')
+  process.stderr.write(
+    'contracts/openapi.json is not what the contracts say. Run: npm run openapi\n',
+  )
   process.exitCode = 1
 }

@@ -11,16 +11,24 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
   })
 }
 
-/** The items of `source`, until one of the signals aborts: then its reason is thrown at once, even while the source is silent. */
-export async function* abortable<T>(source: AsyncIterable<T>, signals: readonly (AbortSignal | undefined)[]): AsyncGenerator<T> {
-  const watched = signals.filter((signal) => signal !== undefined)
+/**
+ * The items of `source`, until one of the signals aborts: then its reason is thrown at once, even
+ * while the source is silent.
+ */
+export async function* abortable<T>(
+  source: AsyncIterable<T>,
+  signals: readonly (AbortSignal | undefined)[],
+): AsyncGenerator<T> {
+  const watched = signals.filter(signal => signal !== undefined)
   const iterator = source[Symbol.asyncIterator]()
-  // One promise for each step: a race against one that lasts as long as the source would keep every item alive until its end.
+  // One promise for each step: a race against one that lasts as long as the source would keep every
+  // item alive until its end.
   let stop = (_reason: unknown): void => undefined
-  const listeners = watched.map((signal) => ({ signal, heard: () => stop(signal.reason) }))
+  const listeners = watched.map(signal => ({ signal, heard: () => stop(signal.reason) }))
   let ended = false
   try {
-    for (const { signal, heard } of listeners) signal.addEventListener('abort', heard, { once: true })
+    for (const { signal, heard } of listeners)
+      signal.addEventListener('abort', heard, { once: true })
     while (true) {
       for (const { signal } of listeners) signal.throwIfAborted()
       const next = await new Promise<IteratorResult<T>>((resolve, reject) => {

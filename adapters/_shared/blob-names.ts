@@ -1,4 +1,5 @@
-// What may name an organisation and a blob: nothing that could leave its folder, and nothing that two file systems would read differently.
+// What may name an organisation and a blob: nothing that could leave its folder, and nothing that
+// two file systems would read differently.
 import { fault } from '#contracts/faults.ts'
 
 const ORGANISATION = /^[a-z0-9][a-z0-9_-]{0,63}$/
@@ -6,7 +7,11 @@ const HASH = /^[0-9a-f]{64}$/
 
 /** INVALID_FIELD unless it is a plain lower-case name, as every UUID is. */
 export function checkedOrganisation(orgId: string): string {
-  if (typeof orgId !== 'string' || !ORGANISATION.test(orgId)) throw fault('INVALID_FIELD', { field: 'orgId', why: 'must be 1 to 64 lower-case letters, digits, hyphens and underscores' })
+  if (typeof orgId !== 'string' || !ORGANISATION.test(orgId))
+    throw fault('INVALID_FIELD', {
+      field: 'orgId',
+      why: 'must be 1 to 64 lower-case letters, digits, hyphens and underscores',
+    })
   return orgId
 }
 
@@ -14,10 +19,23 @@ export function checkedOrganisation(orgId: string): string {
 export const isHash = (hash: string): boolean => typeof hash === 'string' && HASH.test(hash)
 
 /** `<organisation>/<hash>`. */
-export const isAddress = (address: string): boolean => ORGANISATION.test(address.slice(0, Math.max(0, address.indexOf('/')))) && isHash(address.slice(address.indexOf('/') + 1))
+export const isAddress = (address: string): boolean =>
+  ORGANISATION.test(address.slice(0, Math.max(0, address.indexOf('/')))) &&
+  isHash(address.slice(address.indexOf('/') + 1))
 
 /** The offsets of a read, checked. */
-export function checkedRange({ start = 0, end = Infinity }: { readonly start?: number; readonly end?: number }): { start: number; end: number } {
-  for (const [field, value] of [['start', start], ['end', end]] as const) if (!(value >= 0 && (Number.isSafeInteger(value) || value === Infinity))) throw fault('INVALID_FIELD', { field, why: 'must be a byte offset of 0 or more' })
+export function checkedRange({
+  start = 0,
+  end = Infinity,
+}: {
+  readonly start?: number
+  readonly end?: number
+}): { start: number; end: number } {
+  for (const [field, value] of [
+    ['start', start],
+    ['end', end],
+  ] as const)
+    if (!(value >= 0 && (Number.isSafeInteger(value) || value === Infinity)))
+      throw fault('INVALID_FIELD', { field, why: 'must be a byte offset of 0 or more' })
   return { start, end }
 }

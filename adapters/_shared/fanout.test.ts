@@ -6,7 +6,7 @@ import { refuses } from '../../test/kit/runner.ts'
 import { createFanout } from './fanout.ts'
 
 const event = (seq: number): LoggedEvent => ({ type: 'x', data: seq, seq })
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+const turn = () => new Promise(resolve => setImmediate(resolve))
 
 /** A log of which the test decides what is written and what is on disk. */
 function fakeLog() {
@@ -31,7 +31,13 @@ function following(log: ReturnType<typeof fakeLog>, after = 0) {
     log.events.push(event(seq))
     fanout.deliver('a', [event(seq)])
   }
-  return { fanout, stop, iterator, append, seqs: async () => ((await iterator.next()).value as LoggedEvent[]).map(({ seq }) => seq) }
+  return {
+    fanout,
+    stop,
+    iterator,
+    append,
+    seqs: async () => ((await iterator.next()).value as LoggedEvent[]).map(({ seq }) => seq),
+  }
 }
 
 test('what was read back is shown only when it is on disk', async () => {
@@ -41,7 +47,7 @@ test('what was read back is shown only when it is on disk', async () => {
   log.events.push(event(1))
   const { seqs, stop } = following(log)
   let shown: number[] | undefined
-  const reading = seqs().then((found) => (shown = found))
+  const reading = seqs().then(found => (shown = found))
   await turn()
   assert.is(shown, undefined)
   disk.resolve()
@@ -78,13 +84,22 @@ test('a reader that keeps up is never sent back to the log; one that does not ho
   assert.is(log.reads, 2)
   const rest: number[] = []
   while (rest.at(-1) !== 1000) rest.push(...(await seqs()))
-  assert.equal(rest, Array.from({ length: 1000 - 456 }, (_, n) => 457 + n))
+  assert.equal(
+    rest,
+    Array.from({ length: 1000 - 456 }, (_, n) => 457 + n),
+  )
   stop.abort()
 })
 
 test('a rewritten stretch has gaps: a reader in the midst of it is given what it has not seen, by seq', async () => {
-  for (const [after, expected] of [[4, [5, 30, 31]], [6, [30, 31]], [12, [30, 31]], [30, [31]]] as const) {
-    const log = fakeLog(), { fanout, seqs, stop } = following(log, after)
+  for (const [after, expected] of [
+    [4, [5, 30, 31]],
+    [6, [30, 31]],
+    [12, [30, 31]],
+    [30, [31]],
+  ] as const) {
+    const log = fakeLog()
+    const { fanout, seqs, stop } = following(log, after)
     const next = seqs()
     await turn()
     fanout.deliver('a', [event(5), event(30), event(31)])
@@ -113,7 +128,11 @@ test('nothing stays behind: neither after an abort, nor a return, nor an end, no
 })
 
 test('of many, a bounded look sends each to the log in its turn, and nobody where nobody follows', async () => {
-  const log = fakeLog(), fanout = createFanout(log), stop = new AbortController(), names = ['a', 'b', 'c', 'd', 'e'], read: string[] = []
+  const log = fakeLog()
+  const fanout = createFanout(log)
+  const stop = new AbortController()
+  const names = ['a', 'b', 'c', 'd', 'e']
+  const read: string[] = []
   log.read = async (stream: string) => (read.push(stream), [])
   for (const name of names) void fanout.follow(name, 0, stop.signal)[Symbol.asyncIterator]().next()
   const looked = async (most?: number) => {
@@ -123,7 +142,16 @@ test('of many, a bounded look sends each to the log in its turn, and nobody wher
     return read.join('')
   }
   await turn()
-  assert.equal([await looked(2), await looked(2), await looked(2), await looked(Number.POSITIVE_INFINITY), await looked()], ['ab', 'cd', 'ea', 'bcdea', 'bcdea'])
+  assert.equal(
+    [
+      await looked(2),
+      await looked(2),
+      await looked(2),
+      await looked(Number.POSITIVE_INFINITY),
+      await looked(),
+    ],
+    ['ab', 'cd', 'ea', 'bcdea', 'bcdea'],
+  )
   stop.abort()
   assert.equal([await looked(), fanout.count()], ['', 0])
 })

@@ -1,4 +1,5 @@
-// Hands what was appended to whoever follows its stream in this process. A follower that does not keep up holds little and reads back from the log.
+// Hands what was appended to whoever follows its stream in this process. A follower that does not
+// keep up holds little and reads back from the log.
 import type { Fault } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 
@@ -6,7 +7,10 @@ import type { LoggedEvent } from '#ports/eventlog.ts'
 const bufferedMax = 256
 
 export type Log = {
-  /** At most `limit` events after `after`, applied ones included. Once `signal` aborts, nobody waits for them any more. */
+  /**
+   * At most `limit` events after `after`, applied ones included. Once `signal` aborts, nobody waits
+   * for them any more.
+   */
   read(stream: string, after: number, limit: number, signal: AbortSignal): Promise<LoggedEvent[]>
   durable(): Promise<void>
 }
@@ -20,7 +24,10 @@ export type Fanout = {
   /** Only what is on disk, in order; the batch is shared by all. */
   deliver(stream: string, batch: Batch): void
   follow(stream: string, after: number, signal: AbortSignal): AsyncIterable<Batch>
-  /** Something may have come that was not delivered: every follower reads back, or, with `most`, so many of them, those first that have not for longest. */
+  /**
+   * Something may have come that was not delivered: every follower reads back, or, with `most`, so
+   * many of them, those first that have not for longest.
+   */
   lag(most?: number): void
   /** Nothing will come any more: followers fail with `why`. */
   end(why: Fault): void
@@ -43,12 +50,15 @@ export function createFanout(log: Log): Fanout {
   }
 
   return {
-    follows: (stream) => streams.has(stream),
+    follows: stream => streams.has(stream),
     count: () => all.size,
     deliver(stream, batch) {
       for (const follower of streams.get(stream) ?? []) follower.take(batch)
     },
-    follow: (stream, after, signal) => ({ [Symbol.asyncIterator]: () => createFollower(log, stream, after, signal, (follower) => add(stream, follower)) }),
+    follow: (stream, after, signal) => ({
+      [Symbol.asyncIterator]: () =>
+        createFollower(log, stream, after, signal, follower => add(stream, follower)),
+    }),
     lag(most = all.size) {
       for (const follower of [...all].slice(0, most)) {
         all.delete(follower)
@@ -62,7 +72,13 @@ export function createFanout(log: Log): Fanout {
   }
 }
 
-function createFollower(log: Log, stream: string, after: number, signal: AbortSignal, subscribe: (follower: Follower) => () => void): AsyncIterator<Batch> {
+function createFollower(
+  log: Log,
+  stream: string,
+  after: number,
+  signal: AbortSignal,
+  subscribe: (follower: Follower) => () => void,
+): AsyncIterator<Batch> {
   let [at, behind, stopped, buffered] = [after, true, false, 0]
   let buffer: Batch[] = []
   let failure: Fault | undefined
@@ -128,7 +144,8 @@ function createFollower(log: Log, stream: string, after: number, signal: AbortSi
     buffered -= batch.length
     if (batch.at(-1)!.seq <= at) return undefined
     if (batch[0]!.seq > at + 1) return void drop(true)
-    // Seqs have gaps where a stretch was rewritten: what was read is told by its seq, not by its place.
+    // Seqs have gaps where a stretch was rewritten: what was read is told by its seq, not by its
+    // place.
     return batch[0]!.seq > at ? batch : batch.filter(({ seq }) => seq > at)
   }
   async function step(): Promise<IteratorResult<Batch>> {
@@ -141,7 +158,8 @@ function createFollower(log: Log, stream: string, after: number, signal: AbortSi
           at = batch.at(-1)!.seq
           return { done: false, value: batch }
         }
-        if (!behind && buffer.length === 0) await new Promise<void>((resolve) => void (wake = resolve))
+        if (!behind && buffer.length === 0)
+          await new Promise<void>(resolve => void (wake = resolve))
         wake = undefined
       }
     } catch (error) {

@@ -3,11 +3,16 @@ import * as fs from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** What is used of node:fs/promises; tests hand in one that fails. */
-export type Files = Pick<typeof fs, 'mkdir' | 'open' | 'rename' | 'rm' | 'readdir' | 'stat' | 'unlink'>
+export type Files = Pick<
+  typeof fs,
+  'mkdir' | 'open' | 'rename' | 'rm' | 'readdir' | 'stat' | 'unlink'
+>
 
-export const codeOf = (error: unknown): string | undefined => (error instanceof Error && 'code' in error ? String(error.code) : undefined)
+export const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error ? String(error.code) : undefined
 export const isAbsent = (error: unknown): boolean => codeOf(error) === 'ENOENT'
-export const isFull = (error: unknown): boolean => codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT'
+export const isFull = (error: unknown): boolean =>
+  codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT'
 
 /** A name in a folder is on disk only when the folder is. */
 export async function syncFolder(path: string, files: Files = fs): Promise<void> {
@@ -19,15 +24,36 @@ export async function syncFolder(path: string, files: Files = fs): Promise<void>
   }
 }
 
-/** Makes the folder for its owner alone, with its name on disk. Every folder up to `top` is synced even when it was there: another call may have made it a moment ago and not synced it yet. */
-export async function makeFolder(path: string, { top, files = fs }: { top?: string; files?: Files } = {}): Promise<void> {
+/**
+ * Makes the folder for its owner alone, with its name on disk. Every folder up to `top` is synced
+ * even when it was there: another call may have made it a moment ago and not synced it yet.
+ */
+export async function makeFolder(
+  path: string,
+  { top, files = fs }: { top?: string; files?: Files } = {},
+): Promise<void> {
   const first = await files.mkdir(path, { recursive: true, mode: 0o700 })
   const last = top ?? (first === undefined ? path : dirname(first))
-  for (let folder = path; folder.length > last.length; folder = dirname(folder)) await syncFolder(dirname(folder), files)
+  for (let folder = path; folder.length > last.length; folder = dirname(folder))
+    await syncFolder(dirname(folder), files)
 }
 
-/** Writes what `content` yields to `temporary`, then lets `place` say where it goes. Whatever fails, the temporary file is gone. */
-export async function writeThenPlace<T>(content: AsyncIterable<Uint8Array>, { temporary, place, files = fs }: { temporary: string; place: () => Promise<{ readonly path: string; readonly result: T }>; files?: Files }): Promise<T> {
+/**
+ * Writes what `content` yields to `temporary`, then lets `place` say where it goes. Whatever fails,
+ * the temporary file is gone.
+ */
+export async function writeThenPlace<T>(
+  content: AsyncIterable<Uint8Array>,
+  {
+    temporary,
+    place,
+    files = fs,
+  }: {
+    temporary: string
+    place: () => Promise<{ readonly path: string; readonly result: T }>
+    files?: Files
+  },
+): Promise<T> {
   const handle = await files.open(temporary, 'wx', 0o600)
   let placed = false
   try {
@@ -49,12 +75,21 @@ export async function writeThenPlace<T>(content: AsyncIterable<Uint8Array>, { te
   }
 }
 
-/** Removes files of a folder that nobody has written to for `idleMs`, by the file system's own clock: that of `now`, a path written just before. */
-export async function sweepFolder(folder: string, { now, idleMs, files = fs }: { now: number; idleMs: number; files?: Files }): Promise<number> {
+/**
+ * Removes files of a folder that nobody has written to for `idleMs`, by the file system's own
+ * clock: that of `now`, a path written just before.
+ */
+export async function sweepFolder(
+  folder: string,
+  { now, idleMs, files = fs }: { now: number; idleMs: number; files?: Files },
+): Promise<number> {
   let swept = 0
   for (const name of await files.readdir(folder)) {
     const path = `${folder}/${name}`
-    const age = await files.stat(path).then((found) => now - found.mtimeMs, () => 0)
+    const age = await files.stat(path).then(
+      found => now - found.mtimeMs,
+      () => 0,
+    )
     if (age > idleMs) {
       await files.rm(path, { force: true })
       swept++

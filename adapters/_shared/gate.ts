@@ -1,9 +1,13 @@
 // The one way in which an adapter says that it is closed.
 import { fault, type Fault } from '#contracts/faults.ts'
 
-export const closedFault = (what: string): Fault => fault('UNAVAILABLE', { what, why: 'it is closed' })
+export const closedFault = (what: string): Fault =>
+  fault('UNAVAILABLE', { what, why: 'it is closed' })
 
-/** `check` refuses with UNAVAILABLE once `shut` was called; `shut` is true the first time only, so that closing twice is allowed. */
+/**
+ * `check` refuses with UNAVAILABLE once `shut` was called; `shut` is true the first time only, so
+ * that closing twice is allowed.
+ */
 export function gate(what: string) {
   let closed = false
   return {
@@ -29,11 +33,16 @@ export type WorkGate = {
   close(last?: () => void | Promise<void>): Promise<void>
 }
 export function workGate(what: string): WorkGate {
-  const { check, shut } = gate(what), closing = new AbortController(), underWay = new Set<Promise<unknown>>()
+  const { check, shut } = gate(what)
+  const closing = new AbortController()
+  const underWay = new Set<Promise<unknown>>()
   return {
-    check, signal: closing.signal,
+    check,
+    signal: closing.signal,
     track(work) {
-      const settled: Promise<unknown> = work.catch(() => undefined).finally(() => underWay.delete(settled))
+      const settled: Promise<unknown> = work
+        .catch(() => undefined)
+        .finally(() => underWay.delete(settled))
       underWay.add(settled)
       return work
     },

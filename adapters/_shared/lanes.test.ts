@@ -4,12 +4,18 @@ import { createLanes } from './lanes.ts'
 
 /** Steps that end when they are told to. */
 function steps() {
-  const told: string[] = [], ends = new Map<string, () => void>()
+  const told: string[] = []
+  const ends = new Map<string, () => void>()
   return {
     told,
     act: (name: string) => () => {
       told.push(`${name} begins`)
-      return new Promise<string>(resolve => ends.set(name, () => { told.push(`${name} ends`); resolve(name) }))
+      return new Promise<string>(resolve =>
+        ends.set(name, () => {
+          told.push(`${name} ends`)
+          resolve(name)
+        }),
+      )
     },
     end: async (name: string) => {
       ends.get(name)!()
@@ -17,10 +23,13 @@ function steps() {
     },
   }
 }
-const turns = async () => { for (let i = 0; i < 10; i++) await Promise.resolve() }
+const turns = async () => {
+  for (let i = 0; i < 10; i++) await Promise.resolve()
+}
 
 test('calls on one id wait for each other, those on others do not', async () => {
-  const { one } = createLanes(), { act, end, told } = steps()
+  const { one } = createLanes()
+  const { act, end, told } = steps()
   void one('a', act('first'))
   void one('a', act('second'))
   void one('b', act('other'))
@@ -31,7 +40,8 @@ test('calls on one id wait for each other, those on others do not', async () => 
 })
 
 test('a call on many waits for all before it, and all after it wait', async () => {
-  const { one, many } = createLanes(), { act, end, told } = steps()
+  const { one, many } = createLanes()
+  const { act, end, told } = steps()
   void one('a', act('before'))
   void many(act('many'))
   void one('b', act('after'))
@@ -44,7 +54,8 @@ test('a call on many waits for all before it, and all after it wait', async () =
 })
 
 test('a look waits for what was asked before, and holds nobody up', async () => {
-  const { one, look } = createLanes(), { act, end, told } = steps()
+  const { one, look } = createLanes()
+  const { act, end, told } = steps()
   void one('a', act('write'))
   void look(act('look'))
   void one('b', act('later'))
@@ -56,7 +67,10 @@ test('a look waits for what was asked before, and holds nobody up', async () => 
 
 test('a failure reaches its caller alone, and stops nobody', async () => {
   const { one, many, settled } = createLanes()
-  const failed = one('a', () => Promise.reject(new Error('no'))).then(() => '', (error: Error) => error.message)
+  const failed = one('a', () => Promise.reject(new Error('no'))).then(
+    () => '',
+    (error: Error) => error.message,
+  )
   assert.is(await one('a', async () => 'next'), 'next')
   assert.is(await failed, 'no')
   const broken = many(() => Promise.reject(new Error('never'))).catch(() => 'caught')

@@ -1,4 +1,5 @@
-// Calls on one document take effect in the order in which they were made, though connections run side by side; calls on many wait for what was asked before them.
+// Calls on one document take effect in the order in which they were made, though connections run
+// side by side; calls on many wait for what was asked before them.
 
 export type Lanes = {
   one<T>(id: string, act: () => Promise<T>): Promise<T>
@@ -17,7 +18,8 @@ export function createLanes(): Lanes {
 
   return {
     one(id, act) {
-      const turn = (tails.get(id) ?? barrier).then(act), tail: Promise<unknown> = quiet(turn).finally(() => {
+      const turn = (tails.get(id) ?? barrier).then(act)
+      const tail: Promise<unknown> = quiet(turn).finally(() => {
         if (tails.get(id) === tail) tails.delete(id)
       })
       tails.set(id, tail)

@@ -1,6 +1,12 @@
 // A map that forgets what was used longest ago.
 
-export type Lru<K, V> = { get(key: K): V | undefined; set(key: K, value: V): void; delete(key: K): void; clear(): void; readonly size: number }
+export type Lru<K, V> = {
+  get(key: K): V | undefined
+  set(key: K, value: V): void
+  delete(key: K): void
+  clear(): void
+  readonly size: number
+}
 
 export function createLru<K, V>(max: number): Lru<K, V> {
   const entries = new Map<K, V>()
@@ -18,8 +24,10 @@ export function createLru<K, V>(max: number): Lru<K, V> {
       entries.set(key, value)
       if (entries.size > max) entries.delete(entries.keys().next().value as K)
     },
-    delete: (key) => void entries.delete(key),
+    delete: key => void entries.delete(key),
     clear: () => entries.clear(),
-    get size() { return entries.size },
+    get size() {
+      return entries.size
+    },
   }
 }

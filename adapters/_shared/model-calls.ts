@@ -2,27 +2,41 @@
 import { fault } from '#contracts/faults.ts'
 import type { Message, Model, ModelRequest } from '#ports/models.ts'
 
-/** A rough measure that holds for most languages and tokenisers; used where nobody is charged by another's count. */
+/**
+ * A rough measure that holds for most languages and tokenisers; used where nobody is charged by
+ * another's count.
+ */
 const CHARACTERS_PER_TOKEN = 4
 export const tokensOf = (characters: number): number => Math.ceil(characters / CHARACTERS_PER_TOKEN)
 
-export function inputTokensOf({ messages, attachments = [] }: Pick<ModelRequest, 'messages' | 'attachments'>): number {
+export function inputTokensOf({
+  messages,
+  attachments = [],
+}: Pick<ModelRequest, 'messages' | 'attachments'>): number {
   let characters = 0
   for (const message of messages) characters += message.content.length
-  for (const attachment of attachments) characters += attachment.name.length + attachment.text.length
+  for (const attachment of attachments)
+    characters += attachment.name.length + attachment.text.length
   return tokensOf(characters)
 }
 
 /** INVALID_FIELD (`model`) unless the catalogue has it. */
 export function modelOf(catalogue: readonly Model[], key: string): Model {
-  const model = catalogue.find((one) => one.key === key)
-  if (model === undefined) throw fault('INVALID_FIELD', { field: 'model', why: `there is no model ${JSON.stringify(key.slice(0, 64))}; GET /models lists them` })
+  const model = catalogue.find(one => one.key === key)
+  if (model === undefined)
+    throw fault('INVALID_FIELD', {
+      field: 'model',
+      why: `there is no model ${JSON.stringify(key.slice(0, 64))}; GET /models lists them`,
+    })
   return model
 }
 
-export const lastUserText = (messages: readonly Message[]): string => messages.findLast((message) => message.role === 'user')?.content ?? ''
+export const lastUserText = (messages: readonly Message[]): string =>
+  messages.findLast(message => message.role === 'user')?.content ?? ''
 
 /** What tools answered since the user last spoke. */
 export function toolResultsSince(messages: readonly Message[]): readonly string[] {
-  return messages.slice(messages.findLastIndex((message) => message.role === 'user') + 1).flatMap((message) => (message.role === 'tool' ? [message.content] : []))
+  return messages
+    .slice(messages.findLastIndex(message => message.role === 'user') + 1)
+    .flatMap(message => (message.role === 'tool' ? [message.content] : []))
 }

@@ -1,4 +1,5 @@
-// `import` of a module that Node brings evaluates every export of it: of node:http also the WebSocket client, with all of undici behind it, 13 MiB that stay.
+// `import` of a module that Node brings evaluates every export of it: of node:http also the
+// WebSocket client, with all of undici behind it, 13 MiB that stay.
 // `require` evaluates what is asked for.
 import { createRequire } from 'node:module'
 

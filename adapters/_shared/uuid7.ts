@@ -4,8 +4,17 @@ const POOL_BYTES = 4096
 const TAIL_BYTES = 8
 const COUNTER_MAX = 0xfff
 
-/** An id costs well under a microsecond: random bytes are drawn by the page, and the time's digits are kept for as long as the millisecond lasts. */
-export function uuids({ now, randomBytes }: { now: () => number; randomBytes: (count: number) => Uint8Array }): (after?: string) => string {
+/**
+ * An id costs well under a microsecond: random bytes are drawn by the page, and the time's digits
+ * are kept for as long as the millisecond lasts.
+ */
+export function uuids({
+  now,
+  randomBytes,
+}: {
+  now: () => number
+  randomBytes: (count: number) => Uint8Array
+}): (after?: string) => string {
   let pool = Buffer.alloc(0)
   let at = 0
   let time = -1
@@ -13,7 +22,8 @@ export function uuids({ now, randomBytes }: { now: () => number; randomBytes: (c
   let head = ''
   const begin = (ms: number, tail: Buffer): void => {
     time = ms
-    // The counter starts in its lower half, so that a millisecond has room for 2,048 ids before it borrows from the next one.
+    // The counter starts in its lower half, so that a millisecond has room for 2,048 ids before it
+    // borrows from the next one.
     counter = ((tail[at + 1]! << 8) | tail[at + 2]!) & 0x7ff
     const digits = ms.toString(16).padStart(12, '0')
     head = `${digits.slice(0, 8)}-${digits.slice(8)}-7`
@@ -32,10 +42,13 @@ export function uuids({ now, randomBytes }: { now: () => number; randomBytes: (c
     return `${tail.slice(0, 4)}-${tail.slice(4)}`
   }
   return after => {
-    const tail = tailNow(), id = `${head}${counter.toString(16).padStart(3, '0')}-${tail}`
+    const tail = tailNow()
+    const id = `${head}${counter.toString(16).padStart(3, '0')}-${tail}`
     if (after === undefined || id > after) return id
     // The next millisecond of whoever is ahead; this process's own ids do not follow it there.
-    const digits = (Number.parseInt(after.slice(0, 8) + after.slice(9, 13), 16) + 1).toString(16).padStart(12, '0')
+    const digits = (Number.parseInt(after.slice(0, 8) + after.slice(9, 13), 16) + 1)
+      .toString(16)
+      .padStart(12, '0')
     return `${digits.slice(0, 8)}-${digits.slice(8)}-7${counter.toString(16).padStart(3, '0')}-${tail}`
   }
 }

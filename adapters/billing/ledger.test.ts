@@ -11,7 +11,11 @@ import { memoryStorage } from '../storage/memory.ts'
 import { ledgerOn } from './ledger.ts'
 
 const clock = systemClock()
-const on = (storage: StorageEngine, clean: () => Promise<void>) => ({ open: () => ledgerOn(storage, clock), another: () => ledgerOn(storage, clock), clean })
+const on = (storage: StorageEngine, clean: () => Promise<void>) => ({
+  open: () => ledgerOn(storage, clock),
+  another: () => ledgerOn(storage, clock),
+  clean,
+})
 
 billingKit(test, 'ledger on memory', {
   place: async () => {
@@ -46,7 +50,14 @@ test('after the storage lost writes, the next entry builds upon what stayed', as
 test('a storage that fails fails the operation; the next one reads the head again', async () => {
   const storage = memoryStorage(manualClock())
   let full = false
-  const ledger = await ledgerOn({ ...storage, insertMany: async (...asked) => (full ? Promise.reject(fault('STORAGE_FULL')) : storage.insertMany(...asked)) }, manualClock())
+  const ledger = await ledgerOn(
+    {
+      ...storage,
+      insertMany: async (...asked) =>
+        full ? Promise.reject(fault('STORAGE_FULL')) : storage.insertMany(...asked),
+    },
+    manualClock(),
+  )
   await ledger.credit('o', { key: 'a', amount: 10, reason: 'x' })
   full = true
   await refuses('STORAGE_FULL', () => ledger.credit('o', { key: 'b', amount: 5, reason: 'x' }))

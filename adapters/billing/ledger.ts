@@ -1,4 +1,5 @@
-// The ledger on any storage: each entry carries the balance after it, a unique (orgId, seq) is the compare-and-set, a unique (orgId, key) makes each happen once.
+// The ledger on any storage: each entry carries the balance after it, a unique (orgId, seq) is the
+// compare-and-set, a unique (orgId, key) makes each happen once.
 import { fault, hasCode } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Balance, Entry, EntryKind, Ledger } from '#ports/billing.ts'
@@ -22,22 +23,49 @@ type Ask = {
 }
 type Planned = { readonly ask: Ask; readonly row: Row }
 
-const entries = collection<Row>({ name: 'ledger', scope: 'tenant', unique: [['orgId', 'seq'], ['orgId', 'key']] })
+const entries = collection<Row>({
+  name: 'ledger',
+  scope: 'tenant',
+  unique: [
+    ['orgId', 'seq'],
+    ['orgId', 'key'],
+  ],
+})
 
 const batchMax = 200
-/** Tries in a row that bring nothing forward, against other processes that write to the same organisation. */
+/**
+ * Tries in a row that bring nothing forward, against other processes that write to the same
+ * organisation.
+ */
 const attemptsMax = 50
 const contentionMs = 5
 const headsMax = 10_000
 const holdsMax = 20_000
 
 function check(field: string, value: number): void {
-  if (!Number.isSafeInteger(value) || value < 0) throw fault('INVALID_FIELD', { field, why: 'a whole number, at least 0' })
+  if (!Number.isSafeInteger(value) || value < 0)
+    throw fault('INVALID_FIELD', { field, why: 'a whole number, at least 0' })
 }
-const entryOf = ({ seq, key, kind, amount, held, balanceAfter, heldAfter, reason, at }: Row): Entry => ({ seq, key, kind, amount, held, balanceAfter, heldAfter, reason, at })
+const entryOf = ({
+  seq,
+  key,
+  kind,
+  amount,
+  held,
+  balanceAfter,
+  heldAfter,
+  reason,
+  at,
+}: Row): Entry => ({ seq, key, kind, amount, held, balanceAfter, heldAfter, reason, at })
 
-/** What an operation changes, `hold` being what its hold set aside. Never more is taken than was held. */
-function effect({ kind, amount }: Ask, hold: number): { readonly amount: number; readonly held: number } {
+/**
+ * What an operation changes, `hold` being what its hold set aside. Never more is taken than was
+ * held.
+ */
+function effect(
+  { kind, amount }: Ask,
+  hold: number,
+): { readonly amount: number; readonly held: number } {
   if (kind === 'credit') return { amount, held: 0 }
   if (kind === 'hold') return { amount: 0, held: amount }
   // Subtracted from 0, for the minus of 0 is another number to a comparison.
@@ -59,24 +87,40 @@ function createMemory(storage: StorageEngine) {
   const keyed = (orgId: string, key: string) => `${orgId} ${key}`
 
   async function loadHolds(orgId: string, asks: readonly Ask[]): Promise<void> {
-    const missing = new Set(asks.flatMap(({ ends }) => (ends === undefined || holds.get(keyed(orgId, ends)) !== undefined ? [] : [ends])))
+    const missing = new Set(
+      asks.flatMap(({ ends }) =>
+        ends === undefined || holds.get(keyed(orgId, ends)) !== undefined ? [] : [ends],
+      ),
+    )
     if (missing.size === 0) return
-    const { items } = await storage.find(entries, { where: { orgId, key: { in: [...missing] } }, limit: batchMax })
+    const { items } = await storage.find(entries, {
+      where: { orgId, key: { in: [...missing] } },
+      limit: batchMax,
+    })
     for (const { key, held } of items) holds.set(keyed(orgId, key), held)
   }
   async function loadHead(orgId: string): Promise<Head> {
-    const { items: [last] } = await storage.find(entries, { where: { orgId }, orderBy: ['seq', 'desc'], limit: 1 })
-    return last ? { seq: last.seq, balance: last.balanceAfter, held: last.heldAfter } : { seq: 0, balance: 0, held: 0 }
+    const {
+      items: [last],
+    } = await storage.find(entries, { where: { orgId }, orderBy: ['seq', 'desc'], limit: 1 })
+    return last
+      ? { seq: last.seq, balance: last.balanceAfter, held: last.heldAfter }
+      : { seq: 0, balance: 0, held: 0 }
   }
   return {
-    loadHolds, loadHead,
+    loadHolds,
+    loadHead,
     head: (orgId: string) => heads.get(orgId),
     remember: (orgId: string, head: Head) => heads.set(orgId, head),
     forget: (orgId: string) => heads.delete(orgId),
     holdOf: (orgId: string, key: string) => holds.get(keyed(orgId, key)),
     held: (orgId: string, key: string, amount: number) => holds.set(keyed(orgId, key), amount),
-    find: async (orgId: string, key: string) => (await storage.find(entries, { where: { orgId, key }, limit: 1 })).items[0],
-    /** False when writes were lost since the last time it was asked: nothing remembered holds any more. */
+    find: async (orgId: string, key: string) =>
+      (await storage.find(entries, { where: { orgId, key }, limit: 1 })).items[0],
+    /**
+     * False when writes were lost since the last time it was asked: nothing remembered holds any
+     * more.
+     */
     stands(): boolean {
       const now = storage.epoch?.()
       if (now === epoch) return true
@@ -89,16 +133,26 @@ function createMemory(storage: StorageEngine) {
 }
 type Memory = ReturnType<typeof createMemory>
 
-type Plan = { readonly planned: Planned[]; /** Not covered by what is known. */ readonly doubtful: Ask[]; /** The key comes a second time in this batch. */ readonly later: Ask[] }
+type Plan = {
+  readonly planned: Planned[]
+  /** Not covered by what is known. */
+  readonly doubtful: Ask[]
+  /** The key comes a second time in this batch. */
+  readonly later: Ask[]
+}
 
-/** Computes one entry after the other upon the head. No await: what is known must not change between here and the insert. */
+/**
+ * Computes one entry after the other upon the head. No await: what is known must not change between
+ * here and the insert.
+ */
 function plan(orgId: string, head: Head, asks: readonly Ask[], memory: Memory, clock: Clock): Plan {
   const made: Plan = { planned: [], doubtful: [], later: [] }
   const holds = new Map<string, number>()
   const keys = new Set<string>()
   let { seq, balance, held } = head
   for (const ask of asks) {
-    const hold = ask.ends === undefined ? 0 : (holds.get(ask.ends) ?? memory.holdOf(orgId, ask.ends))
+    const hold =
+      ask.ends === undefined ? 0 : (holds.get(ask.ends) ?? memory.holdOf(orgId, ask.ends))
     const uncovered = hold === undefined || (ask.kind === 'hold' && ask.amount > balance - held)
     if (keys.has(ask.key)) made.later.push(ask)
     else if (uncovered || !Number.isSafeInteger(balance + ask.amount)) made.doubtful.push(ask)
@@ -108,7 +162,21 @@ function plan(orgId: string, head: Head, asks: readonly Ask[], memory: Memory, c
       held += change.held
       keys.add(ask.key)
       if (ask.kind === 'hold') holds.set(ask.key, ask.amount)
-      made.planned.push({ ask, row: { id: clock.id(), orgId, seq: ++seq, key: ask.key, kind: ask.kind, ...change, balanceAfter: balance, heldAfter: held, reason: ask.reason, at: clock.now() } })
+      made.planned.push({
+        ask,
+        row: {
+          id: clock.id(),
+          orgId,
+          seq: ++seq,
+          key: ask.key,
+          kind: ask.kind,
+          ...change,
+          balanceAfter: balance,
+          heldAfter: held,
+          reason: ask.reason,
+          at: clock.now(),
+        },
+      })
     }
   }
   return made
@@ -117,27 +185,47 @@ function plan(orgId: string, head: Head, asks: readonly Ask[], memory: Memory, c
 /** Says no, unless the same was already written. */
 async function refuse(orgId: string, ask: Ask, head: Head, memory: Memory): Promise<void> {
   const row = await memory.find(orgId, ask.key)
-  if (row) return repeat(ask, row, ask.ends === undefined ? 0 : (memory.holdOf(orgId, ask.ends) ?? 0))
+  if (row)
+    return repeat(ask, row, ask.ends === undefined ? 0 : (memory.holdOf(orgId, ask.ends) ?? 0))
   if (ask.ends !== undefined) ask.reject(fault('NOT_FOUND', { what: 'hold' }))
-  else if (ask.kind === 'hold') ask.reject(fault('INSUFFICIENT_CREDITS', { available: head.balance - head.held, needed: ask.amount }))
-  else ask.reject(fault('INVALID_FIELD', { field: 'amount', why: 'the balance would be too large' }))
+  else if (ask.kind === 'hold')
+    ask.reject(
+      fault('INSUFFICIENT_CREDITS', { available: head.balance - head.held, needed: ask.amount }),
+    )
+  else
+    ask.reject(fault('INVALID_FIELD', { field: 'amount', why: 'the balance would be too large' }))
 }
 
 /** Writes as many as it can; answers those that must be tried again. */
-async function attempt(orgId: string, asks: readonly Ask[], storage: StorageEngine, memory: Memory, clock: Clock): Promise<Ask[]> {
+async function attempt(
+  orgId: string,
+  asks: readonly Ask[],
+  storage: StorageEngine,
+  memory: Memory,
+  clock: Clock,
+): Promise<Ask[]> {
   memory.stands()
   await memory.loadHolds(orgId, asks)
   const known = memory.head(orgId)
   const head = known ?? (await memory.loadHead(orgId))
   if (!memory.stands()) return [...asks]
-  // Asked before writes were lost: what it was asked for, a run perhaps, may be gone. A hold for nothing would be held for ever.
+  // Asked before writes were lost: what it was asked for, a run perhaps, may be gone. A hold for
+  // nothing would be held for ever.
   const stale = asks.filter(({ epoch }) => epoch !== storage.epoch?.())
   if (stale.length > 0) {
     reject(stale, fault('STORAGE_FULL'))
     return asks.filter(ask => !stale.includes(ask))
   }
   const { planned, doubtful, later } = plan(orgId, head, asks, memory, clock)
-  const written = planned.length === 0 ? { inserted: 0 } : await storage.insertMany(entries, planned.map(({ row }) => row)).catch((error: Error) => ({ inserted: 0, error }))
+  const written =
+    planned.length === 0
+      ? { inserted: 0 }
+      : await storage
+          .insertMany(
+            entries,
+            planned.map(({ row }) => row),
+          )
+          .catch((error: Error) => ({ inserted: 0, error }))
   const { inserted, error } = written as { inserted: number; error?: Error }
   for (const { ask, row } of planned.slice(0, inserted)) {
     if (ask.kind === 'hold') memory.held(orgId, ask.key, ask.amount)
@@ -171,7 +259,10 @@ function reject(asks: readonly Ask[], error: unknown): Ask[] {
   return []
 }
 
-/** One writer for each organisation in this process: what arrives while it writes goes into its next batch. */
+/**
+ * One writer for each organisation in this process: what arrives while it writes goes into its next
+ * batch.
+ */
 function createWriters(storage: StorageEngine, clock: Clock) {
   const memory = createMemory(storage)
   const queues = new Map<string, Ask[]>()
@@ -180,7 +271,15 @@ function createWriters(storage: StorageEngine, clock: Clock) {
     let left = asks
     try {
       for (let tries = 0; left.length > 0; tries++) {
-        if (tries === attemptsMax) return void reject(left, fault('UNAVAILABLE', { what: 'The ledger', why: 'too many processes write to this organisation at once' }, { retryAfterMs: 1000 }))
+        if (tries === attemptsMax)
+          return void reject(
+            left,
+            fault(
+              'UNAVAILABLE',
+              { what: 'The ledger', why: 'too many processes write to this organisation at once' },
+              { retryAfterMs: 1000 },
+            ),
+          )
         if (tries > 2) await clock.sleep(clock.random() * contentionMs * tries)
         const before = left.length
         left = await attempt(orgId, left, storage, memory, clock)
@@ -217,7 +316,10 @@ export async function ledgerOn(storage: StorageEngine, clock: Clock): Promise<Le
   const open = () => {
     if (closed) throw fault('UNAVAILABLE', { what: 'The ledger', why: 'it is closed' })
   }
-  const put = async (orgId: string, ask: Omit<Ask, 'epoch' | 'resolve' | 'reject'>): Promise<Entry> => {
+  const put = async (
+    orgId: string,
+    ask: Omit<Ask, 'epoch' | 'resolve' | 'reject'>,
+  ): Promise<Entry> => {
     open()
     check('amount', ask.amount)
     const written = submit(orgId, ask)
@@ -226,12 +328,19 @@ export async function ledgerOn(storage: StorageEngine, clock: Clock): Promise<Le
   }
   return {
     async credit(orgId, { key, amount, reason }) {
-      if (key === '' || /^(hold|end):/.test(key)) throw fault('INVALID_FIELD', { field: 'key', why: 'keys that begin with hold: or end: belong to holds' })
+      if (key === '' || /^(hold|end):/.test(key))
+        throw fault('INVALID_FIELD', {
+          field: 'key',
+          why: 'keys that begin with hold: or end: belong to holds',
+        })
       return put(orgId, { kind: 'credit', key, amount, reason })
     },
-    hold: (orgId, { of, amount }) => put(orgId, { kind: 'hold', key: `hold:${of}`, amount, reason: 'hold' }),
-    capture: (orgId, { of, amount, reason }) => put(orgId, { kind: 'capture', key: `end:${of}`, ends: `hold:${of}`, amount, reason }),
-    release: (orgId, { of, reason }) => put(orgId, { kind: 'release', key: `end:${of}`, ends: `hold:${of}`, amount: 0, reason }),
+    hold: (orgId, { of, amount }) =>
+      put(orgId, { kind: 'hold', key: `hold:${of}`, amount, reason: 'hold' }),
+    capture: (orgId, { of, amount, reason }) =>
+      put(orgId, { kind: 'capture', key: `end:${of}`, ends: `hold:${of}`, amount, reason }),
+    release: (orgId, { of, reason }) =>
+      put(orgId, { kind: 'release', key: `end:${of}`, ends: `hold:${of}`, amount: 0, reason }),
     async balance(orgId): Promise<Balance> {
       open()
       const { balance, held } = await memory.loadHead(orgId)
@@ -239,7 +348,11 @@ export async function ledgerOn(storage: StorageEngine, clock: Clock): Promise<Le
     },
     async entries(orgId, { after = 0, limit = 100 } = {}) {
       open()
-      const { items } = await storage.find(entries, { where: { orgId, seq: { gt: after } }, orderBy: ['seq', 'asc'], limit })
+      const { items } = await storage.find(entries, {
+        where: { orgId, seq: { gt: after } },
+        orderBy: ['seq', 'asc'],
+        limit,
+      })
       return items.map(entryOf)
     },
     async entry(orgId, key) {
@@ -258,4 +371,9 @@ export async function ledgerOn(storage: StorageEngine, clock: Clock): Promise<Le
   }
 }
 
-export default defineAdapter<Ledger>({ port: 'billing', scheme: 'ledger', needs: ['storage'], open: ({ engine, clock }) => ledgerOn(engine<StorageEngine>('storage'), clock) })
+export default defineAdapter<Ledger>({
+  port: 'billing',
+  scheme: 'ledger',
+  needs: ['storage'],
+  open: ({ engine, clock }) => ledgerOn(engine<StorageEngine>('storage'), clock),
+})

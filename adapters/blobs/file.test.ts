@@ -21,10 +21,14 @@ const smallDisk = (room: number) => ({
   open: async (...asked: Parameters<typeof fs.open>) => {
     const handle = await fs.open(...asked)
     let written = 0
-    const write = handle.write.bind(handle) as (data: Uint8Array, at: number) => Promise<{ bytesWritten: number }>
+    const write = handle.write.bind(handle) as (
+      data: Uint8Array,
+      at: number,
+    ) => Promise<{ bytesWritten: number }>
     const full = async (data: Uint8Array, at: number) => {
       const fits = Math.min(data.length - at, room - written)
-      if (fits <= 0) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+      if (fits <= 0)
+        throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
       written += fits
       return write(data.subarray(0, at + fits), at)
     }
@@ -32,21 +36,40 @@ const smallDisk = (room: number) => ({
   },
 })
 
-for (const [name, face] of [['file', (engine: BlobsEngine) => engine], ['file, of a tenant', scopedBlobs]] as const) {
+for (const [name, face] of [
+  ['file', (engine: BlobsEngine) => engine],
+  ['file, of a tenant', scopedBlobs],
+] as const) {
   blobsKit(test, name, {
     place: async () => {
       const root = await folder()
-      return { open: async () => face(await fileBlobs({ root, clock })), leftovers: () => fs.readdir(join(root, '.temporary')) }
+      return {
+        open: async () => face(await fileBlobs({ root, clock })),
+        leftovers: () => fs.readdir(join(root, '.temporary')),
+      }
     },
     survives: true,
-    full: async () => face(await fileBlobs({ root: await folder(), clock, files: smallDisk(100_000) as unknown as typeof fs })),
+    full: async () =>
+      face(
+        await fileBlobs({
+          root: await folder(),
+          clock,
+          files: smallDisk(100_000) as unknown as typeof fs,
+        }),
+      ),
   })
 }
 
 test('a full disk leaves no file behind', async () => {
   const root = await folder()
   const engine = await fileBlobs({ root, clock, files: smallDisk(15_000) as unknown as typeof fs })
-  await engine.within(ORG).put(chunks(new Uint8Array(20_000))).then(() => assert.unreachable(), (error) => assert.is(error.code, 'STORAGE_FULL'))
+  await engine
+    .within(ORG)
+    .put(chunks(new Uint8Array(20_000)))
+    .then(
+      () => assert.unreachable(),
+      error => assert.is(error.code, 'STORAGE_FULL'),
+    )
   assert.equal(await fs.readdir(root), ['.temporary'])
   assert.equal(await fs.readdir(join(root, '.temporary')), [])
   await engine.close()
@@ -55,9 +78,11 @@ test('files and folders are for their owner alone', async () => {
   const root = join(await folder(), 'deep', 'blobs')
   const engine = await fileBlobs({ root, clock })
   const { hash } = await engine.within(ORG).put(chunks(new Uint8Array(10)))
-  const modeOf = async (...path: string[]) => ((await fs.stat(join(root, ...path))).mode & 0o777).toString(8)
+  const modeOf = async (...path: string[]) =>
+    ((await fs.stat(join(root, ...path))).mode & 0o777).toString(8)
   assert.is(await modeOf(ORG, hash.slice(0, 2), hash), '600')
-  for (const path of [[], [ORG], [ORG, hash.slice(0, 2)], ['.temporary']]) assert.is(await modeOf(...path), '700')
+  for (const path of [[], [ORG], [ORG, hash.slice(0, 2)], ['.temporary']])
+    assert.is(await modeOf(...path), '700')
   await engine.close()
 })
 test('opening sweeps what a process that is gone left behind, and spares what another writes now', async () => {
@@ -75,7 +100,12 @@ test('the file and each new folder above it are synced before a put resolves', a
   const open = async (...asked: Parameters<typeof fs.open>) => {
     const handle = await fs.open(...asked)
     const sync = handle.sync.bind(handle)
-    return Object.assign(handle, { sync: async () => { synced.push(String(asked[0]).replace(root, '')); await sync() } })
+    return Object.assign(handle, {
+      sync: async () => {
+        synced.push(String(asked[0]).replace(root, ''))
+        await sync()
+      },
+    })
   }
   const engine = await fileBlobs({ root, clock, files: { ...fs, open: open as typeof fs.open } })
   synced.length = 0

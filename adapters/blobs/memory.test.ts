@@ -3,7 +3,10 @@ import { blobsKit } from '../../test/kit/blobs.ts'
 import { scopedBlobs } from '../../test/kit/scoped.ts'
 import { memoryBlobs } from './memory.ts'
 
-for (const [name, face] of [['memory', memoryBlobs], ['memory, of a tenant', (options?: { bytesMax: number }) => scopedBlobs(memoryBlobs(options))]] as const) {
+for (const [name, face] of [
+  ['memory', memoryBlobs],
+  ['memory, of a tenant', (options?: { bytesMax: number }) => scopedBlobs(memoryBlobs(options))],
+] as const) {
   blobsKit(test, name, {
     place: async () => ({ open: async () => face() }),
     survives: false,

@@ -12,7 +12,11 @@ const WHAT = 'The blob store'
 const BYTES_MAX = 268_435_456
 const READ_BYTES = 65_536
 
-export function memoryBlobs({ bytesMax: storeBytesMax = BYTES_MAX }: { bytesMax?: number } = {}): BlobsEngine {
+export function memoryBlobs({
+  bytesMax: storeBytesMax = BYTES_MAX,
+}: {
+  bytesMax?: number
+} = {}): BlobsEngine {
   const blobs = new Map<string, Buffer>()
   let stored = 0
   const { check, shut } = gate(WHAT)
@@ -70,7 +74,10 @@ export function memoryBlobs({ bytesMax: storeBytesMax = BYTES_MAX }: { bytesMax?
     },
     async addresses({ after = '', limit }) {
       check()
-      return [...blobs.keys()].filter(address => address > after).sort().slice(0, limit)
+      return [...blobs.keys()]
+        .filter(address => address > after)
+        .sort()
+        .slice(0, limit)
     },
     async ping() {
       check()
@@ -85,7 +92,8 @@ export function memoryBlobs({ bytesMax: storeBytesMax = BYTES_MAX }: { bytesMax?
 
 export default defineAdapter<BlobsEngine>({
   port: 'blobs',
-  scheme: 'memory', fleeting: true,
+  scheme: 'memory',
+  fleeting: true,
   options: { bytes_max: `What it holds at most, in bytes; default ${BYTES_MAX}.` },
   open: async ({ url }) => memoryBlobs({ bytesMax: wholeOption(url, 'bytes_max', BYTES_MAX) }),
 })

@@ -1,4 +1,6 @@
-// Blobs in MongoDB's GridFS (https://www.mongodb.com/docs/manual/core/gridfs/): the chunks come first, and the file's own document last, under the organisation and the hash. Of two that put one content the second finds that name taken.
+// Blobs in MongoDB's GridFS (https://www.mongodb.com/docs/manual/core/gridfs/): the chunks come
+// first, and the file's own document last, under the organisation and the hash. Of two that put one
+// content the second finds that name taken.
 import { createHash } from 'node:crypto'
 import { Binary, MongoServerError, ObjectId } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
@@ -12,13 +14,17 @@ import { connect, orTold, told, urlOptions, type Connection } from '../_shared/m
 
 type File = { _id: ObjectId; filename: string; length: number; chunkSize: number; uploadDate: Date }
 type Chunk = { _id: ObjectId; files_id: ObjectId; n: number; data: Binary }
-/** Chunks that belong to no file yet, or no longer. `at`: when they last grew, by the server's clock alone. */
+/**
+ * Chunks that belong to no file yet, or no longer. `at`: when they last grew, by the server's clock
+ * alone.
+ */
 type Upload = { _id: ObjectId; at: Date }
 
 const WHAT = 'The blob store'
 const bucketName = 'blobs'
 /** GridFS's own size of a chunk, and so many go in one message: what a put holds in memory. */
-const chunkBytes = 255 * 1024, chunksTogether = 8
+const chunkBytes = 255 * 1024
+const chunksTogether = 8
 /** What has not grown for so long belongs to a process that is gone. */
 const staleMs = 86_400_000
 const swept = 100
@@ -26,11 +32,19 @@ const duplicate = 11_000
 /** https://www.mongodb.com/docs/manual/reference/error-codes/: OutOfDiskSpace. */
 const outOfDiskSpace = 14_031
 
-const failure = (error: unknown): unknown => (error instanceof MongoServerError && error.code === outOfDiskSpace ? fault('STORAGE_FULL', {}, { cause: error }) : told(error))
+const failure = (error: unknown): unknown =>
+  error instanceof MongoServerError && error.code === outOfDiskSpace
+    ? fault('STORAGE_FULL', {}, { cause: error })
+    : told(error)
 
-/** The bytes of `content` in chunks of one size, several at a time; only the last may be shorter. What it yields is its own. */
+/**
+ * The bytes of `content` in chunks of one size, several at a time; only the last may be shorter.
+ * What it yields is its own.
+ */
 async function* cut(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array[]> {
-  let together: Uint8Array[] = [], chunk = Buffer.alloc(chunkBytes), filled = 0
+  let together: Uint8Array[] = []
+  let chunk = Buffer.alloc(chunkBytes)
+  let filled = 0
   for await (const part of content) {
     for (let at = 0; at < part.length; ) {
       const taken = Math.min(part.length - at, chunkBytes - filled)
@@ -50,39 +64,71 @@ async function* cut(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Arr
   if (together.length > 0) yield together
 }
 
-export async function mongoBlobs({ connection: { db, send, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): Promise<BlobsEngine> {
-  const files = db.collection<File>(`${bucketName}.files`), chunks = db.collection<Chunk>(`${bucketName}.chunks`), uploads = db.collection<Upload>(`${bucketName}.uploads`)
-  await orTold(Promise.all([
-    files.createIndexes([{ name: 'address', key: { filename: 1 }, unique: true }]),
-    chunks.createIndexes([{ name: 'files_id_1_n_1', key: { files_id: 1, n: 1 }, unique: true }]),
-  ]))
+export async function mongoBlobs({
+  connection: { db, send, ping, close },
+  clock,
+  log,
+}: {
+  connection: Connection
+  clock: Clock
+  log: Log
+}): Promise<BlobsEngine> {
+  const files = db.collection<File>(`${bucketName}.files`)
+  const chunks = db.collection<Chunk>(`${bucketName}.chunks`)
+  const uploads = db.collection<Upload>(`${bucketName}.uploads`)
+  await orTold(
+    Promise.all([
+      files.createIndexes([{ name: 'address', key: { filename: 1 }, unique: true }]),
+      chunks.createIndexes([{ name: 'files_id_1_n_1', key: { files_id: 1, n: 1 }, unique: true }]),
+    ]),
+  )
   const { check, track, signal: closing, close: end } = workGate(WHAT)
   let sweptAt = clock.monotonic()
 
   /** Written before anything that a crash could leave lying; true while nobody has swept it. */
-  const note = async (id: ObjectId, upsert: boolean): Promise<boolean> => (await uploads.updateOne({ _id: id }, { $currentDate: { at: true } }, { upsert })).matchedCount === 1
+  const note = async (id: ObjectId, upsert: boolean): Promise<boolean> =>
+    (await uploads.updateOne({ _id: id }, { $currentDate: { at: true } }, { upsert }))
+      .matchedCount === 1
   const drop = async (id: ObjectId): Promise<void> => {
     await chunks.deleteMany({ files_id: id })
     await uploads.deleteOne({ _id: id })
   }
-  /** The note is taken away first: of several that sweep one goes on, and whoever still writes sees that it is gone. */
+  /**
+   * The note is taken away first: of several that sweep one goes on, and whoever still writes sees
+   * that it is gone.
+   */
   async function sweep(): Promise<void> {
     const { localTime } = await db.command({ hello: 1 })
-    for (const upload of await uploads.find({ at: { $lt: new Date((localTime as Date).getTime() - staleMs) } }).limit(swept).toArray()) {
+    for (const upload of await uploads
+      .find({ at: { $lt: new Date((localTime as Date).getTime() - staleMs) } })
+      .limit(swept)
+      .toArray()) {
       const { deletedCount } = await uploads.deleteOne(upload)
       // A file whose note was left is whole.
-      if (deletedCount === 1 && !(await files.findOne({ _id: upload._id }, { projection: { _id: 1 } }))) await chunks.deleteMany({ files_id: upload._id })
+      if (
+        deletedCount === 1 &&
+        !(await files.findOne({ _id: upload._id }, { projection: { _id: 1 } }))
+      )
+        await chunks.deleteMany({ files_id: upload._id })
     }
   }
   const sweepOften = (): void => {
     if (clock.monotonic() - sweptAt < staleMs) return
     sweptAt = clock.monotonic()
-    void track(sweep()).catch((error: unknown) => log('warn', 'blobs.sweep_failed', { error: (told(error) as Error).message }))
+    void track(sweep()).catch((error: unknown) =>
+      log('warn', 'blobs.sweep_failed', { error: (told(error) as Error).message }),
+    )
   }
 
-  async function write(filename: (hash: string) => string, content: AsyncIterable<Uint8Array>, bytesMax: number): Promise<Blob> {
-    const _id = new ObjectId(), digest = createHash('sha256')
-    let bytes = 0, n = 0
+  async function write(
+    filename: (hash: string) => string,
+    content: AsyncIterable<Uint8Array>,
+    bytesMax: number,
+  ): Promise<Blob> {
+    const _id = new ObjectId()
+    const digest = createHash('sha256')
+    let bytes = 0
+    let n = 0
     async function* measured(): AsyncGenerator<Uint8Array> {
       for await (const part of content) {
         bytes += part.length
@@ -91,24 +137,43 @@ export async function mongoBlobs({ connection: { db, send, ping, close }, clock,
         yield part
       }
     }
-    const lost = () => fault('UNAVAILABLE', { what: WHAT, why: 'the upload stood still for a day and was swept' })
+    const lost = () =>
+      fault('UNAVAILABLE', { what: WHAT, why: 'the upload stood still for a day and was swept' })
     let blob: Blob | undefined
     try {
       for await (const together of cut(measured())) {
         if (!(await note(_id, n === 0)) && n > 0) throw lost()
-        const written = together.map((data) => ({ _id: new ObjectId(), files_id: _id, n: n++, data: new Binary(data) }))
-        await send((bound) => chunks.insertMany(written, { ...bound }))
+        const written = together.map(data => ({
+          _id: new ObjectId(),
+          files_id: _id,
+          n: n++,
+          data: new Binary(data),
+        }))
+        await send(bound => chunks.insertMany(written, { ...bound }))
       }
       blob = { hash: digest.digest('hex'), bytes }
-      if (await files.findOne({ filename: filename(blob.hash) }, { projection: { _id: 1 } })) await drop(_id)
+      if (await files.findOne({ filename: filename(blob.hash) }, { projection: { _id: 1 } }))
+        await drop(_id)
       else {
-        await files.insertOne({ _id, filename: filename(blob.hash), length: bytes, chunkSize: chunkBytes, uploadDate: new Date(clock.now()) })
+        await files.insertOne({
+          _id,
+          filename: filename(blob.hash),
+          length: bytes,
+          chunkSize: chunkBytes,
+          uploadDate: new Date(clock.now()),
+        })
         if (n > 0 && (await uploads.deleteOne({ _id })).deletedCount === 0) throw lost()
       }
       return blob
     } catch (error) {
-      // The file first, for an insertion that seems to have failed may have been made. What cannot be dropped now is swept later: its note stands.
-      await files.deleteOne({ _id }).then(() => drop(_id)).catch((reason: unknown) => log('warn', 'blobs.drop_failed', { error: (told(reason) as Error).message }))
+      // The file first, for an insertion that seems to have failed may have been made. What cannot
+      // be dropped now is swept later: its note stands.
+      await files
+        .deleteOne({ _id })
+        .then(() => drop(_id))
+        .catch((reason: unknown) =>
+          log('warn', 'blobs.drop_failed', { error: (told(reason) as Error).message }),
+        )
       if (blob && error instanceof MongoServerError && error.code === duplicate) return blob
       throw failure(error)
     }
@@ -121,21 +186,30 @@ export async function mongoBlobs({ connection: { db, send, ping, close }, clock,
       async put(content, { bytesMax = Infinity, signal } = {}) {
         check()
         sweepOften()
-        return track(write((hash) => home + hash, abortable(content, [signal, closing]), bytesMax))
+        return track(write(hash => home + hash, abortable(content, [signal, closing]), bytesMax))
       },
       async *get(hash, { signal, ...range } = {}) {
         check()
         signal?.throwIfAborted()
-        const { start, end } = checkedRange(range), file = isHash(hash) ? await orTold(files.findOne({ filename: home + hash })) : null
+        const { start, end } = checkedRange(range)
+        const file = isHash(hash) ? await orTold(files.findOne({ filename: home + hash })) : null
         if (!file) throw fault('NOT_FOUND', { what: 'blob' })
         const stop = Math.min(end, file.length)
         if (start >= stop) return
         // A few at a time: the driver would ask for 16 MiB together.
-        const cursor = chunks.find({ files_id: file._id, n: { $gte: Math.floor(start / file.chunkSize), $lt: Math.ceil(stop / file.chunkSize) } }, { sort: { n: 1 }, batchSize: chunksTogether })
+        const cursor = chunks.find(
+          {
+            files_id: file._id,
+            n: { $gte: Math.floor(start / file.chunkSize), $lt: Math.ceil(stop / file.chunkSize) },
+          },
+          { sort: { n: 1 }, batchSize: chunksTogether },
+        )
         let at = start
         try {
           for await (const { n, data } of abortable(cursor, [signal, closing])) {
-            const first = n * file.chunkSize, bytes = data.buffer.subarray(0, data.position), part = bytes.subarray(at - first, Math.min(stop - first, bytes.length))
+            const first = n * file.chunkSize
+            const bytes = data.buffer.subarray(0, data.position)
+            const part = bytes.subarray(at - first, Math.min(stop - first, bytes.length))
             if (first > at || part.length === 0) break
             at += part.length
             yield part
@@ -148,16 +222,22 @@ export async function mongoBlobs({ connection: { db, send, ping, close }, clock,
         if (at === stop) return
         const isThere = await orTold(files.findOne({ _id: file._id }, { projection: { _id: 1 } }))
         // Removed while it was read.
-        throw isThere ? fault('UNAVAILABLE', { what: WHAT, why: 'a part of this blob is missing' }) : fault('NOT_FOUND', { what: 'blob' })
+        throw isThere
+          ? fault('UNAVAILABLE', { what: WHAT, why: 'a part of this blob is missing' })
+          : fault('NOT_FOUND', { what: 'blob' })
       },
       async stat(hash) {
         check()
-        const file = isHash(hash) ? await orTold(files.findOne({ filename: home + hash }, { projection: { length: 1 } })) : null
+        const file = isHash(hash)
+          ? await orTold(files.findOne({ filename: home + hash }, { projection: { length: 1 } }))
+          : null
         return file ? { hash, bytes: file.length } : undefined
       },
       async remove(hash) {
         check()
-        const file = isHash(hash) ? await orTold(files.findOne({ filename: home + hash }, { projection: { _id: 1 } })) : null
+        const file = isHash(hash)
+          ? await orTold(files.findOne({ filename: home + hash }, { projection: { _id: 1 } }))
+          : null
         if (!file) return false
         await orTold(note(file._id, true))
         const { deletedCount } = await orTold(files.deleteOne({ _id: file._id }))
@@ -171,7 +251,16 @@ export async function mongoBlobs({ connection: { db, send, ping, close }, clock,
     within,
     async addresses({ after = '', limit }) {
       check()
-      return (await orTold(files.find({ filename: { $gt: after } }, { projection: { filename: 1 }, sort: { filename: 1 }, limit }).toArray())).map(({ filename }) => filename)
+      return (
+        await orTold(
+          files
+            .find(
+              { filename: { $gt: after } },
+              { projection: { filename: 1 }, sort: { filename: 1 }, limit },
+            )
+            .toArray(),
+        )
+      ).map(({ filename }) => filename)
     },
     async ping() {
       check()
@@ -182,7 +271,9 @@ export async function mongoBlobs({ connection: { db, send, ping, close }, clock,
 }
 
 export default defineAdapter<BlobsEngine>({
-  port: 'blobs', scheme: 'mongodb', options: urlOptions,
+  port: 'blobs',
+  scheme: 'mongodb',
+  options: urlOptions,
   open: async ({ url, clock, log }) => {
     const connection = await connect(url)
     try {

@@ -4,12 +4,17 @@ import { clockKit } from '../../test/kit/clock.ts'
 import { opening } from '../../test/kit/opening.ts'
 import manual, { manualClock, type ManualClock } from './manual.ts'
 
-clockKit(test, 'manual', { open: async () => manualClock(), pass: (clock, ms) => (clock as ManualClock).advance(ms) })
+clockKit(test, 'manual', {
+  open: async () => manualClock(),
+  pass: (clock, ms) => (clock as ManualClock).advance(ms),
+})
 
 test('time stands still until it is told to move', async () => {
   const clock = manualClock(1_000)
   let woke = false
-  void clock.sleep(10).then(() => { woke = true })
+  void clock.sleep(10).then(() => {
+    woke = true
+  })
   await clock.advance(9)
   assert.is(woke, false)
   assert.is(clock.sleeping(), 1)

@@ -1,13 +1,20 @@
-// Time that moves only when it is told to, with ids and randomness that repeat: for tests and simulations, never for production.
+// Time that moves only when it is told to, with ids and randomness that repeat: for tests and
+// simulations, never for production.
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../_shared/options.ts'
 import { uuids } from '../_shared/uuid7.ts'
 
 export type ManualClock = Clock & {
-  /** Moves the time on, waking each sleeper at its own moment; what wakes and sleeps again within the span is woken again. */
+  /**
+   * Moves the time on, waking each sleeper at its own moment; what wakes and sleeps again within
+   * the span is woken again.
+   */
   advance(ms: number): Promise<void>
-  /** Moves the time on in one step: every sleeper that is due wakes once, at the end. For spans in which timers would turn a million times. */
+  /**
+   * Moves the time on in one step: every sleeper that is due wakes once, at the end. For spans in
+   * which timers would turn a million times.
+   */
   leap(ms: number): Promise<void>
   /** How many sleep. */
   sleeping(): number
@@ -18,7 +25,9 @@ type Sleeper = { readonly due: number; readonly order: number; readonly wake: ()
 
 const START = Date.UTC(2030, 0, 1)
 
-/** Mulberry32: small, seeded, good enough to tell two values apart; not cryptographically strong. */
+/**
+ * Mulberry32: small, seeded, good enough to tell two values apart; not cryptographically strong.
+ */
 function generator(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -29,9 +38,12 @@ function generator(seed: number): () => number {
   }
 }
 
-/** A few turns of the event loop: promises settle between them, and so does what was handed to setImmediate. */
+/**
+ * A few turns of the event loop: promises settle between them, and so does what was handed to
+ * setImmediate.
+ */
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+  for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve))
 }
 
 export function manualClock(start = START, { seed = 1 }: { seed?: number } = {}): ManualClock {
@@ -39,16 +51,21 @@ export function manualClock(start = START, { seed = 1 }: { seed?: number } = {})
   let order = 0
   const sleepers = new Set<Sleeper>()
   const random = generator(seed)
-  const randomBytes = (count: number): Uint8Array => Uint8Array.from({ length: count }, () => random() * 256)
+  const randomBytes = (count: number): Uint8Array =>
+    Uint8Array.from({ length: count }, () => random() * 256)
 
   const sleep = (ms: number, signal?: AbortSignal): Promise<void> => {
     if (signal?.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
-      const sleeper: Sleeper = { due: time + Math.max(0, ms), order: order++, wake: () => {
-        sleepers.delete(sleeper)
-        signal?.removeEventListener('abort', aborted)
-        resolve()
-      } }
+      const sleeper: Sleeper = {
+        due: time + Math.max(0, ms),
+        order: order++,
+        wake: () => {
+          sleepers.delete(sleeper)
+          signal?.removeEventListener('abort', aborted)
+          resolve()
+        },
+      }
       const aborted = (): void => {
         sleepers.delete(sleeper)
         reject(signal!.reason)
@@ -59,7 +76,14 @@ export function manualClock(start = START, { seed = 1 }: { seed?: number } = {})
   }
   const next = (until: number): Sleeper | undefined => {
     let first: Sleeper | undefined
-    for (const one of sleepers) if (one.due <= until && (first === undefined || one.due < first.due || (one.due === first.due && one.order < first.order))) first = one
+    for (const one of sleepers)
+      if (
+        one.due <= until &&
+        (first === undefined ||
+          one.due < first.due ||
+          (one.due === first.due && one.order < first.order))
+      )
+        first = one
     return first
   }
   const advance = async (ms: number): Promise<void> => {
@@ -75,15 +99,33 @@ export function manualClock(start = START, { seed = 1 }: { seed?: number } = {})
   const leap = async (ms: number): Promise<void> => {
     await settle()
     time += ms
-    for (const one of [...sleepers].filter(({ due }) => due <= time).sort((a, b) => a.due - b.due || a.order - b.order)) one.wake()
+    for (const one of [...sleepers]
+      .filter(({ due }) => due <= time)
+      .sort((a, b) => a.due - b.due || a.order - b.order))
+      one.wake()
     await settle()
   }
-  return { now: () => time, monotonic: () => time - start, sleep, id: uuids({ now: () => time, randomBytes }), randomBytes, random, advance, leap, sleeping: () => sleepers.size, settle }
+  return {
+    now: () => time,
+    monotonic: () => time - start,
+    sleep,
+    id: uuids({ now: () => time, randomBytes }),
+    randomBytes,
+    random,
+    advance,
+    leap,
+    sleeping: () => sleepers.size,
+    settle,
+  }
 }
 
 export default defineAdapter<ManualClock>({
   port: 'clock',
   scheme: 'manual',
-  options: { start: 'Milliseconds since the epoch at which the time stands; default 2030-01-01.', seed: 'Where the repeatable randomness begins; default 1.' },
-  open: async ({ url }) => manualClock(wholeOption(url, 'start', START), { seed: wholeOption(url, 'seed', 1) }),
+  options: {
+    start: 'Milliseconds since the epoch at which the time stands; default 2030-01-01.',
+    seed: 'Where the repeatable randomness begins; default 1.',
+  },
+  open: async ({ url }) =>
+    manualClock(wholeOption(url, 'start', START), { seed: wholeOption(url, 'seed', 1) }),
 })

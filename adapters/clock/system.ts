@@ -32,18 +32,22 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** `aheadMs`: by how much the time of day is wrong, for whoever wants to see what a wrong clock does. */
+/**
+ * `aheadMs`: by how much the time of day is wrong, for whoever wants to see what a wrong clock
+ * does.
+ */
 export const systemClock = (aheadMs = 0): Clock => ({
   now: () => Date.now() + aheadMs,
   monotonic: () => performance.now(),
   sleep,
   id: uuids({ now: () => Date.now() + aheadMs, randomBytes }),
-  randomBytes: (count) => randomBytes(count),
+  randomBytes: count => randomBytes(count),
   random: () => randomInt(RANDOM_STEPS) / RANDOM_STEPS,
 })
 
 export default defineAdapter<Clock>({
-  port: 'clock', scheme: 'system',
+  port: 'clock',
+  scheme: 'system',
   options: { ahead_ms: 'For tests: by how much the time of day is wrong; default 0.' },
   open: async ({ url }) => systemClock(wholeOption(url, 'ahead_ms', 0, { min: -86_400_000 })),
 })

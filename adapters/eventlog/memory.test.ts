@@ -3,7 +3,10 @@ import { eventlogKit } from '../../test/kit/eventlog.ts'
 import { scopedEventlog } from '../../test/kit/scoped.ts'
 import { memoryEventlog } from './memory.ts'
 
-for (const [name, face] of [['memory', memoryEventlog], ['memory, of a tenant', () => scopedEventlog(memoryEventlog())]] as const) {
+for (const [name, face] of [
+  ['memory', memoryEventlog],
+  ['memory, of a tenant', () => scopedEventlog(memoryEventlog())],
+] as const) {
   eventlogKit(test, name, {
     survives: false,
     place: async () => ({

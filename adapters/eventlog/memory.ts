@@ -2,7 +2,17 @@
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { EventlogEngine, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
-import { appendBytesMax, checkStream, checkWhole, pack, packRestored, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import {
+  appendBytesMax,
+  checkStream,
+  checkWhole,
+  pack,
+  packRestored,
+  packRewritten,
+  readDefault,
+  streamNameMax,
+  unpack,
+} from '../_shared/events.ts'
 import { compareKeys } from '../_shared/documents.ts'
 import { createFanout } from '../_shared/fanout.ts'
 
@@ -10,11 +20,15 @@ import { createFanout } from '../_shared/fanout.ts'
 type Kept = { readonly seq: number; readonly body: string }
 type Stream = { kept: Kept[]; trimmed: number }
 
-const lastOf = (stream: Stream | undefined): number => stream?.kept.at(-1)?.seq ?? stream?.trimmed ?? 0
+const lastOf = (stream: Stream | undefined): number =>
+  stream?.kept.at(-1)?.seq ?? stream?.trimmed ?? 0
 
-/** Where the first event with a greater seq stands. Seqs have gaps where a stretch was rewritten. */
+/**
+ * Where the first event with a greater seq stands. Seqs have gaps where a stretch was rewritten.
+ */
 function placeAfter({ kept }: Stream, seq: number): number {
-  let low = 0, high = kept.length
+  let low = 0
+  let high = kept.length
   while (low < high) {
     const middle = (low + high) >>> 1
     if (kept[middle]!.seq > seq) high = middle
@@ -25,7 +39,9 @@ function placeAfter({ kept }: Stream, seq: number): number {
 function readFrom(stream: Stream | undefined, after: number, limit: number): LoggedEvent[] {
   if (!stream) return []
   const at = placeAfter(stream, after)
-  return stream.kept.slice(at, at + limit).map(({ seq, body }) => ({ ...(JSON.parse(body) as NewEvent), seq }))
+  return stream.kept
+    .slice(at, at + limit)
+    .map(({ seq, body }) => ({ ...(JSON.parse(body) as NewEvent), seq }))
 }
 
 export function memoryEventlog(): EventlogEngine {
@@ -51,10 +67,12 @@ export function memoryEventlog(): EventlogEngine {
       const body = pack(events)
       const stream = streams.get(name) ?? { kept: [], trimmed: 0 }
       const head = lastOf(stream)
-      if (expect !== undefined && expect !== head) throw fault('STREAM_MOVED', { stream: name, head, expect })
+      if (expect !== undefined && expect !== head)
+        throw fault('STREAM_MOVED', { stream: name, head, expect })
       if (events.length === 0) return head
       streams.set(name, stream)
-      for (const [i, event] of (JSON.parse(body) as unknown[]).entries()) stream.kept.push({ seq: head + 1 + i, body: JSON.stringify(event) })
+      for (const [i, event] of (JSON.parse(body) as unknown[]).entries())
+        stream.kept.push({ seq: head + 1 + i, body: JSON.stringify(event) })
       if (fanout.follows(name)) fanout.deliver(name, unpack(body, head + 1))
       return lastOf(stream)
     },
@@ -84,21 +102,32 @@ export function memoryEventlog(): EventlogEngine {
     },
     async rewrite(name, range, events) {
       open()
-      const body = packRewritten(range, events), stream = streams.get(name), head = lastOf(stream)
-      if (!stream || range.through > head) throw fault('STREAM_MOVED', { stream: name, head, expect: range.through })
+      const body = packRewritten(range, events)
+      const stream = streams.get(name)
+      const head = lastOf(stream)
+      if (!stream || range.through > head)
+        throw fault('STREAM_MOVED', { stream: name, head, expect: range.through })
       const at = placeAfter(stream, range.from - 1)
-      stream.kept.splice(at, placeAfter(stream, range.through) - at, ...unpack(body, 1).map(({ seq, ...event }) => ({ seq, body: JSON.stringify(event) })))
+      stream.kept.splice(
+        at,
+        placeAfter(stream, range.through) - at,
+        ...unpack(body, 1).map(({ seq, ...event }) => ({ seq, body: JSON.stringify(event) })),
+      )
     },
     async streams({ after = '', limit }) {
       open()
       checkWhole('limit', limit, 1)
-      return [...streams.keys()].filter(name => compareKeys(name, after) > 0).sort(compareKeys).slice(0, limit)
+      return [...streams.keys()]
+        .filter(name => compareKeys(name, after) > 0)
+        .sort(compareKeys)
+        .slice(0, limit)
     },
     async restore(name, after, events) {
       open()
       checkStream(name)
       packRestored(after, events)
-      const stream = streams.get(name) ?? { kept: [], trimmed: after }, head = lastOf(stream)
+      const stream = streams.get(name) ?? { kept: [], trimmed: after }
+      const head = lastOf(stream)
       if (head !== after) throw fault('STREAM_MOVED', { stream: name, head, expect: after })
       if (head === 0 && events.length === 0) return
       streams.set(name, stream)
@@ -108,8 +137,12 @@ export function memoryEventlog(): EventlogEngine {
       open()
       streams.delete(name)
     },
-    async durable() { open() },
-    async ping() { open() },
+    async durable() {
+      open()
+    },
+    async ping() {
+      open()
+    },
     async close() {
       if (closed) return
       closed = true
@@ -119,4 +152,9 @@ export function memoryEventlog(): EventlogEngine {
   }
 }
 
-export default defineAdapter<EventlogEngine>({ port: 'eventlog', scheme: 'memory', fleeting: true, open: async () => memoryEventlog() })
+export default defineAdapter<EventlogEngine>({
+  port: 'eventlog',
+  scheme: 'memory',
+  fleeting: true,
+  open: async () => memoryEventlog(),
+})

@@ -1,4 +1,5 @@
-// The kit against a MongoDB that is no replica set, and so has no change streams: whoever follows what another process appends looks again and again.
+// The kit against a MongoDB that is no replica set, and so has no change streams: whoever follows
+// what another process appends looks again and again.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Log } from '#ports/adapter.ts'
@@ -12,9 +13,14 @@ import { systemClock } from '../clock/system.ts'
 import { lookedAtOnce } from '../_shared/mongodb/watch.ts'
 import { mongoEventlog } from './mongodb.ts'
 
-const engineOf = async ({ connect }: ReturnType<typeof freshDatabase>, clock: Clock = systemClock(), log: Log = () => undefined) => mongoEventlog({ connection: await connect(), clock, log })
+const engineOf = async (
+  { connect }: ReturnType<typeof freshDatabase>,
+  clock: Clock = systemClock(),
+  log: Log = () => undefined,
+) => mongoEventlog({ connection: await connect(), clock, log })
 
-if (mongoUrl === undefined) test.skip('mongodb that is no replica set (MONGODB_URL is not set)', () => undefined)
+if (mongoUrl === undefined)
+  test.skip('mongodb that is no replica set (MONGODB_URL is not set)', () => undefined)
 else {
   const alone = await startStandalone(mongoUrl)
   test.after(() => alone.close())
@@ -34,7 +40,10 @@ else {
   })
 
   test('mongodb that is no replica set: what one process appends, another follows: each event once, in order, whenever the follower began', async () => {
-    const database = freshDatabase(alone.url), engines = [await engineOf(database), await engineOf(database)] as const, [one, other] = engines, before = alone.asked()
+    const database = freshDatabase(alone.url)
+    const engines = [await engineOf(database), await engineOf(database)] as const
+    const [one, other] = engines
+    const before = alone.asked()
     try {
       await followedAcross(one, other)
       assert.ok(alone.asked() > before, 'a change stream was asked for, and refused')
@@ -45,8 +54,17 @@ else {
   })
 
   test('mongodb that is no replica set: it is told once, nothing is asked where nobody follows, of very many followers a part is at each look, and a set that it becomes is noticed', async () => {
-    const server = await startStandalone(mongoUrl!), database = freshDatabase(server.url), clock = manualClock(), said: string[] = [], engine = await engineOf(database, clock, (_, event) => said.push(event)), other = await engineOf(database), stop = new AbortController()
-    const reads = () => server.counts()['find'] ?? 0, streamsAsked = () => server.counts()['aggregate'] ?? 0, followers = lookedAtOnce + 50, seen: number[] = []
+    const server = await startStandalone(mongoUrl!)
+    const database = freshDatabase(server.url)
+    const clock = manualClock()
+    const said: string[] = []
+    const engine = await engineOf(database, clock, (_, event) => said.push(event))
+    const other = await engineOf(database)
+    const stop = new AbortController()
+    const reads = () => server.counts()['find'] ?? 0
+    const streamsAsked = () => server.counts()['aggregate'] ?? 0
+    const followers = lookedAtOnce + 50
+    const seen: number[] = []
     const quiet = () => new Promise(resolve => setTimeout(resolve, 100))
     const reach = async (what: string, holds: () => boolean) => {
       for (let tries = 0; !holds(); tries++) {
@@ -71,9 +89,12 @@ else {
       await quiet()
       await asks(10_000, 0)
       const before = reads()
-      const following = Promise.all(Array.from({ length: followers }, async (_, n) => {
-        for await (const batch of engine.follow(`s${n}`, { signal: stop.signal })) seen.push(...seqs(batch))
-      }))
+      const following = Promise.all(
+        Array.from({ length: followers }, async (_, n) => {
+          for await (const batch of engine.follow(`s${n}`, { signal: stop.signal }))
+            seen.push(...seqs(batch))
+        }),
+      )
       // Two calls a follower: the head of its stream, and what lies behind.
       await asks(0, 2 * followers, before)
       await asks(500, 2 * lookedAtOnce)
@@ -86,7 +107,10 @@ else {
       }
       await reach('both events', () => seen.length === 2)
       assert.equal(seen, [1, 1])
-      /** Until it is asked for a change stream once more, which is a minute or less away; an answer under way takes no time of this clock. */
+      /**
+       * Until it is asked for a change stream once more, which is a minute or less away; an answer
+       * under way takes no time of this clock.
+       */
       const askedAgain = async () => {
         for (let before = streamsAsked(), tries = 0; streamsAsked() === before; tries++) {
           assert.ok(tries < 100, 'in vain: whether there is a change stream by now')

@@ -1,41 +1,93 @@
-// Event streams in MongoDB. An append is one document, whose id says where in its stream it begins: of two that begin at the same place one is refused, and no transaction is needed.
+// Event streams in MongoDB. An append is one document, whose id says where in its stream it begins:
+// of two that begin at the same place one is refused, and no transaction is needed.
 import { MongoBulkWriteError, type Collection as Kept } from 'mongodb'
 import pLimit from 'p-limit'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
-import { appendBytesMax, checkStream, checkWhole, pack, packRestored, packRewritten, readDefault, streamNameMax, unpack } from '../_shared/events.ts'
+import {
+  appendBytesMax,
+  checkStream,
+  checkWhole,
+  pack,
+  packRestored,
+  packRewritten,
+  readDefault,
+  streamNameMax,
+  unpack,
+} from '../_shared/events.ts'
 import { compareKeys } from '../_shared/documents.ts'
 import { createFanout } from '../_shared/fanout.ts'
 import { createLanes } from '../_shared/lanes.ts'
 import { createLru } from '../_shared/lru.ts'
-import { closed as closedFault, connect, isUnanswered, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
+import {
+  closed as closedFault,
+  connect,
+  isUnanswered,
+  orTold,
+  told,
+  urlOptions,
+  type Connection,
+} from '../_shared/mongodb/database.ts'
 import type { Send } from '../_shared/mongodb/sends.ts'
 import { watchInserts } from '../_shared/mongodb/watch.ts'
 
-/** `s`: the stream; `g`: its edition, another one after each rewrite; `f`, `l`: the first and last seq that it stands for; `b`: the events. */
+/**
+ * `s`: the stream; `g`: its edition, another one after each rewrite; `f`, `l`: the first and last
+ * seq that it stands for; `b`: the events.
+ */
 type Segment = { _id: string; s: string; g: number; f: number; l: number; b: string }
-/** Only of streams that were trimmed or rewritten. `t`: forgotten up to here; `g`: the edition that counts. */
+/**
+ * Only of streams that were trimmed or rewritten. `t`: forgotten up to here; `g`: the edition that
+ * counts.
+ */
 type Head = { _id: string; t: number; g: number }
 type Standing = { readonly edition: number; readonly trimmed: number; readonly last: number }
-type Asked = { readonly body: string; readonly count: number; readonly expect: number | undefined; readonly done: (last: number) => void; readonly failed: (error: unknown) => void }
-type Waiting = { readonly segment: Segment; readonly done: () => void; readonly failed: (error: unknown) => void }
+type Asked = {
+  readonly body: string
+  readonly count: number
+  readonly expect: number | undefined
+  readonly done: (last: number) => void
+  readonly failed: (error: unknown) => void
+}
+type Waiting = {
+  readonly segment: Segment
+  readonly done: () => void
+  readonly failed: (error: unknown) => void
+}
 
-const standingsKept = 10_000, segmentsRead = 100, readTries = 10, eventsTogether = 256
+const standingsKept = 10_000
+const segmentsRead = 100
+const readTries = 10
+const eventsTogether = 256
 const duplicate = 11_000
-/** How many followers read at a time: of the connections so large a part, and each read makes two calls. Ten thousand that begin at once, or find their change stream broken, keep no append waiting. */
+/**
+ * How many followers read at a time: of the connections so large a part, and each read makes two
+ * calls. Ten thousand that begin at once, or find their change stream broken, keep no append
+ * waiting.
+ */
 const readBackShare = 1 / 4
 
-/** Appends of many streams travel together: what comes while one message is under way goes with the next. */
+/**
+ * Appends of many streams travel together: what comes while one message is under way goes with the
+ * next.
+ */
 function createWriter(segments: Kept<Segment>, sending: Send) {
-  let waiting: Waiting[] = [], busy = false
+  let waiting: Waiting[] = []
+  let busy = false
   const send = async (batch: readonly Waiting[]) => {
     const failures = new Map<number, unknown>()
     try {
-      await sending((bound) => segments.insertMany(batch.map(({ segment }) => segment), { ordered: false, ...bound }))
+      await sending(bound =>
+        segments.insertMany(
+          batch.map(({ segment }) => segment),
+          { ordered: false, ...bound },
+        ),
+      )
     } catch (error) {
-      if (!(error instanceof MongoBulkWriteError) || isUnanswered(error)) return batch.forEach(({ failed }) => failed(told(error)))
+      if (!(error instanceof MongoBulkWriteError) || isUnanswered(error))
+        return batch.forEach(({ failed }) => failed(told(error)))
       for (const one of [error.writeErrors].flat()) failures.set(one.index, one)
     }
     batch.forEach(({ done, failed }, at) => (failures.has(at) ? failed(failures.get(at)) : done()))
@@ -49,20 +101,35 @@ function createWriter(segments: Kept<Segment>, sending: Send) {
     }
     busy = false
   }
-  return (segment: Segment) => new Promise<void>((done, failed) => {
-    waiting.push({ segment, done, failed })
-    if (!busy) {
-      busy = true
-      setImmediate(() => void flush())
-    }
-  })
+  return (segment: Segment) =>
+    new Promise<void>((done, failed) => {
+      waiting.push({ segment, done, failed })
+      if (!busy) {
+        busy = true
+        setImmediate(() => void flush())
+      }
+    })
 }
 
-export async function mongoEventlog({ connection: { db, send, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): Promise<EventlogEngine> {
-  const segments = db.collection<Segment>('_segments'), heads = db.collection<Head>('_streams')
+export async function mongoEventlog({
+  connection: { db, send, ping, close },
+  clock,
+  log,
+}: {
+  connection: Connection
+  clock: Clock
+  log: Log
+}): Promise<EventlogEngine> {
+  const segments = db.collection<Segment>('_segments')
+  const heads = db.collection<Head>('_streams')
   await orTold(segments.createIndexes([{ key: { s: 1, g: 1, l: 1 }, name: 'stream' }]))
-  const write = createWriter(segments, send), lanes = createLanes(), standings = createLru<string, Standing>(standingsKept), appends = new Map<string, Asked[]>(), stopping = new AbortController()
-  let isClosed = false, closing: Promise<void> | undefined
+  const write = createWriter(segments, send)
+  const lanes = createLanes()
+  const standings = createLru<string, Standing>(standingsKept)
+  const appends = new Map<string, Asked[]>()
+  const stopping = new AbortController()
+  let isClosed = false
+  let closing: Promise<void> | undefined
 
   const check = () => {
     if (isClosed) throw closedFault()
@@ -72,27 +139,60 @@ export async function mongoEventlog({ connection: { db, send, ping, close }, clo
     return { edition: head?.g ?? 0, trimmed: head?.t ?? 0 }
   }
   const standingOf = async (name: string): Promise<Standing> => {
-    const { edition, trimmed } = await headOf(name), end = await orTold(segments.findOne({ s: name, g: edition }, { sort: { l: -1 }, projection: { l: 1 } }))
+    const { edition, trimmed } = await headOf(name)
+    const end = await orTold(
+      segments.findOne({ s: name, g: edition }, { sort: { l: -1 }, projection: { l: 1 } }),
+    )
     const standing = { edition, trimmed, last: Math.max(trimmed, end?.l ?? 0) }
     standings.set(name, standing)
     return standing
   }
-  const segmentOf = (s: string, g: number, f: number, l: number, b: string): Segment => ({ _id: `${g}:${f}:${s}`, s, g, f, l, b })
+  const segmentOf = (s: string, g: number, f: number, l: number, b: string): Segment => ({
+    _id: `${g}:${f}:${s}`,
+    s,
+    g,
+    f,
+    l,
+    b,
+  })
 
-  /** Segments of one edition behind `after`, without a hole: where one is seen, the stream was trimmed or rewritten in between, and is read again. */
-  const segmentsAfter = async (name: string, after: number): Promise<{ readonly from: number; readonly edition: number; readonly found: readonly Segment[] }> => {
+  /**
+   * Segments of one edition behind `after`, without a hole: where one is seen, the stream was
+   * trimmed or rewritten in between, and is read again.
+   */
+  const segmentsAfter = async (
+    name: string,
+    after: number,
+  ): Promise<{
+    readonly from: number
+    readonly edition: number
+    readonly found: readonly Segment[]
+  }> => {
     for (let tries = 0; tries < readTries; tries++) {
-      const page = (g: number, from: number) => orTold(segments.find({ s: name, g, l: { $gt: from } }, { sort: { l: 1 }, limit: segmentsRead }).toArray())
-      // Few streams were ever trimmed or rewritten: both are asked for at once, and what was guessed wrong is asked again.
-      const guess = standings.get(name)?.edition ?? 0, [{ edition, trimmed }, guessed] = await Promise.all([headOf(name), page(guess, after)]), from = Math.max(after, trimmed)
+      const page = (g: number, from: number) =>
+        orTold(
+          segments
+            .find({ s: name, g, l: { $gt: from } }, { sort: { l: 1 }, limit: segmentsRead })
+            .toArray(),
+        )
+      // Few streams were ever trimmed or rewritten: both are asked for at once, and what was
+      // guessed wrong is asked again.
+      const guess = standings.get(name)?.edition ?? 0
+      const [{ edition, trimmed }, guessed] = await Promise.all([headOf(name), page(guess, after)])
+      const from = Math.max(after, trimmed)
       const found = edition === guess && from === after ? guessed : await page(edition, from)
-      if (found.every(({ f }, at) => (at === 0 ? f <= from + 1 : f === found[at - 1]!.l + 1))) return { from, edition, found }
+      if (found.every(({ f }, at) => (at === 0 ? f <= from + 1 : f === found[at - 1]!.l + 1)))
+        return { from, edition, found }
     }
-    throw fault('UNAVAILABLE', { what: `The stream ${name}`, why: 'it changes all the while' }, { retryAfterMs: 1000 })
+    throw fault(
+      'UNAVAILABLE',
+      { what: `The stream ${name}`, why: 'it changes all the while' },
+      { retryAfterMs: 1000 },
+    )
   }
   const readFrom = async (name: string, after: number, limit: number): Promise<LoggedEvent[]> => {
     const events: LoggedEvent[] = []
-    for (let at = after; events.length < limit;) {
+    for (let at = after; events.length < limit; ) {
       const { from, found } = await segmentsAfter(name, at)
       for (const { b, f } of found) {
         events.push(...unpack(b, f, from))
@@ -104,39 +204,94 @@ export async function mongoEventlog({ connection: { db, send, ping, close }, clo
     return events.slice(0, limit)
   }
   const readingBack = pLimit(Math.max(1, Math.floor(db.client.options.maxPoolSize * readBackShare)))
-  const fanout = createFanout({ read: (name, after, limit, signal) => readingBack(async () => (check(), signal.aborted ? [] : readFrom(name, after, limit))), durable: async () => check() })
+  const fanout = createFanout({
+    read: (name, after, limit, signal) =>
+      readingBack(async () => (check(), signal.aborted ? [] : readFrom(name, after, limit))),
+    durable: async () => check(),
+  })
   const watching = { begun: false }
   const watch = () => {
     if (watching.begun) return
     watching.begun = true
-    watchInserts(segments, { clock, log, signal: stopping.signal, lag: fanout.lag, take: ({ s, b, f }) => void (fanout.follows(s) && fanout.deliver(s, unpack(b, f))) })
+    watchInserts(segments, {
+      clock,
+      log,
+      signal: stopping.signal,
+      lag: fanout.lag,
+      take: ({ s, b, f }) => void (fanout.follows(s) && fanout.deliver(s, unpack(b, f))),
+    })
   }
-  /** Everything of the stream in another edition, which counts from one moment on; then the old one goes. */
-  const replace = async (name: string, { edition, trimmed }: Standing, next: readonly Segment[]): Promise<void> => {
+  /**
+   * Everything of the stream in another edition, which counts from one moment on; then the old one
+   * goes.
+   */
+  const replace = async (
+    name: string,
+    { edition, trimmed }: Standing,
+    next: readonly Segment[],
+  ): Promise<void> => {
     await orTold(segments.deleteMany({ s: name, g: edition + 1 }))
-    await orTold(send((bound) => segments.insertMany([...next], { ordered: true, ...bound })))
-    await orTold(edition === 0 && trimmed === 0 ? heads.updateOne({ _id: name }, { $set: { g: 1 }, $setOnInsert: { t: 0 } }, { upsert: true }) : heads.updateOne({ _id: name, g: edition }, { $set: { g: edition + 1 } }))
+    await orTold(send(bound => segments.insertMany([...next], { ordered: true, ...bound })))
+    await orTold(
+      edition === 0 && trimmed === 0
+        ? heads.updateOne(
+            { _id: name },
+            { $set: { g: 1 }, $setOnInsert: { t: 0 } },
+            { upsert: true },
+          )
+        : heads.updateOne({ _id: name, g: edition }, { $set: { g: edition + 1 } }),
+    )
     await orTold(segments.deleteMany({ s: name, g: edition }))
     standings.delete(name)
   }
   /** A segment's events outside the range, with their seqs. */
   const outside = ({ s, g, f, l, b }: Segment, from: number, through: number): Segment[] => {
-    const events = unpack(b, f), part = (first: number, last: number) => segmentOf(s, g + 1, first, last, JSON.stringify(events.filter(({ seq }) => seq >= first && seq <= last).map(({ seq, ...event }) => [seq, event])))
+    const events = unpack(b, f)
+    const part = (first: number, last: number) =>
+      segmentOf(
+        s,
+        g + 1,
+        first,
+        last,
+        JSON.stringify(
+          events
+            .filter(({ seq }) => seq >= first && seq <= last)
+            .map(({ seq, ...event }) => [seq, event]),
+        ),
+      )
     if (l < from || f > through) return [segmentOf(s, g + 1, f, l, b)]
-    return [...(f < from ? [part(f, from - 1)] : []), ...(l > through ? [part(through + 1, l)] : [])]
+    return [
+      ...(f < from ? [part(f, from - 1)] : []),
+      ...(l > through ? [part(through + 1, l)] : []),
+    ]
   }
 
-  /** What was asked of one stream while it was busy goes as one segment; each caller is answered as if it had gone alone. Answers those that must be tried again, with what is known to be old forgotten. */
+  /**
+   * What was asked of one stream while it was busy goes as one segment; each caller is answered as
+   * if it had gone alone. Answers those that must be tried again, with what is known to be old
+   * forgotten.
+   */
   const appendOnce = async (name: string, asked: readonly Asked[]): Promise<readonly Asked[]> => {
-    const known = standings.get(name), { edition, trimmed, last } = known ?? (await standingOf(name)), taken: (Asked & { readonly end: number })[] = []
-    let end = last, bytes = 0, rest = 0
+    const known = standings.get(name)
+    const { edition, trimmed, last } = known ?? (await standingOf(name))
+    const taken: (Asked & { readonly end: number })[] = []
+    let end = last
+    let bytes = 0
+    let rest = 0
     // To add nothing is to ask where the stream stands now.
-    if (known && asked.every(({ count }) => count === 0)) return standings.delete(name), asked
+    if (known && asked.every(({ count }) => count === 0)) return (standings.delete(name), asked)
     for (const one of asked) {
       const isMoved = one.expect !== undefined && one.expect !== end
-      // Nobody is refused for what has not been written yet: where the stream stands then is asked again.
-      if (taken.length > 0 && (isMoved || bytes + one.body.length > appendBytesMax || end - last + one.count > eventsTogether)) break
-      if (isMoved && known) return standings.delete(name), asked.slice(rest)
+      // Nobody is refused for what has not been written yet: where the stream stands then is asked
+      // again.
+      if (
+        taken.length > 0 &&
+        (isMoved ||
+          bytes + one.body.length > appendBytesMax ||
+          end - last + one.count > eventsTogether)
+      )
+        break
+      if (isMoved && known) return (standings.delete(name), asked.slice(rest))
       rest++
       if (isMoved) {
         one.failed(fault('STREAM_MOVED', { stream: name, head: end, expect: one.expect! }))
@@ -146,12 +301,16 @@ export async function mongoEventlog({ connection: { db, send, ping, close }, clo
       bytes += one.body.length
     }
     if (end > last) {
-      const body = `[${taken.filter(({ count }) => count > 0).map(({ body: part }) => part.slice(1, -1)).join(',')}]`
+      const body = `[${taken
+        .filter(({ count }) => count > 0)
+        .map(({ body: part }) => part.slice(1, -1))
+        .join(',')}]`
       try {
         await write(segmentOf(name, edition, last + 1, end, body))
       } catch (error) {
         // Somebody else began there: what is known of the stream is old.
-        if ((error as { code?: unknown }).code === duplicate) return standings.delete(name), [...taken, ...asked.slice(rest)]
+        if ((error as { code?: unknown }).code === duplicate)
+          return (standings.delete(name), [...taken, ...asked.slice(rest)])
         for (const { failed } of taken) failed(error)
         return asked.slice(rest)
       }
@@ -162,7 +321,7 @@ export async function mongoEventlog({ connection: { db, send, ping, close }, clo
     return asked.slice(rest)
   }
   const appendAll = async (name: string): Promise<void> => {
-    for (let asked: readonly Asked[] = take(name); asked.length > 0;) {
+    for (let asked: readonly Asked[] = take(name); asked.length > 0; ) {
       try {
         asked = await appendOnce(name, asked)
       } catch (error) {
@@ -213,9 +372,16 @@ export async function mongoEventlog({ connection: { db, send, ping, close }, clo
       check()
       checkWhole('through', through, 0)
       await lanes.one(name, async () => {
-        const { edition, trimmed, last } = await standingOf(name), end = Math.min(through, last)
+        const { edition, trimmed, last } = await standingOf(name)
+        const end = Math.min(through, last)
         if (end <= trimmed) return
-        await orTold(heads.updateOne({ _id: name }, { $max: { t: end }, $setOnInsert: { g: 0 } }, { upsert: true }))
+        await orTold(
+          heads.updateOne(
+            { _id: name },
+            { $max: { t: end }, $setOnInsert: { g: 0 } },
+            { upsert: true },
+          ),
+        )
         await orTold(segments.deleteMany({ s: name, g: edition, l: { $lte: end } }))
         standings.delete(name)
       })
@@ -224,21 +390,41 @@ export async function mongoEventlog({ connection: { db, send, ping, close }, clo
       check()
       const body = packRewritten(range, events)
       await lanes.one(name, async () => {
-        const standing = await standingOf(name), { edition, last } = standing, { from, through } = range
-        if (through > last) throw fault('STREAM_MOVED', { stream: name, head: last, expect: through })
-        const old = await orTold(segments.find({ s: name, g: edition }, { sort: { l: 1 } }).toArray())
+        const standing = await standingOf(name)
+        const { edition, last } = standing
+        const { from, through } = range
+        if (through > last)
+          throw fault('STREAM_MOVED', { stream: name, head: last, expect: through })
+        const old = await orTold(
+          segments.find({ s: name, g: edition }, { sort: { l: 1 } }).toArray(),
+        )
         const kept = old.flatMap(segment => outside(segment, from, through))
-        await replace(name, standing, [...kept, segmentOf(name, edition + 1, from, through, body)].sort((a, b) => a.l - b.l))
+        await replace(
+          name,
+          standing,
+          [...kept, segmentOf(name, edition + 1, from, through, body)].sort((a, b) => a.l - b.l),
+        )
       })
     },
     async streams({ after = '', limit }) {
       check()
       checkWhole('limit', limit, 1)
-      // Along the index, once: to group would read the rest of the collection for each page. The first of both lists together are the first of all.
+      // Along the index, once: to group would read the rest of the collection for each page. The
+      // first of both lists together are the first of all.
       const names = new Set<string>()
-      for await (const { s } of segments.find({ s: { $gt: after } }, { projection: { _id: 0, s: 1 }, sort: { s: 1, g: 1, l: 1 } })) if (names.add(s).size > limit) break
-      const trimmed = await orTold(heads.find({ _id: { $gt: after } }, { projection: { _id: 1 }, sort: { _id: 1 }, limit }).toArray())
-      return [...new Set([...names, ...trimmed.map(({ _id }) => _id)])].sort(compareKeys).slice(0, limit)
+      for await (const { s } of segments.find(
+        { s: { $gt: after } },
+        { projection: { _id: 0, s: 1 }, sort: { s: 1, g: 1, l: 1 } },
+      ))
+        if (names.add(s).size > limit) break
+      const trimmed = await orTold(
+        heads
+          .find({ _id: { $gt: after } }, { projection: { _id: 1 }, sort: { _id: 1 }, limit })
+          .toArray(),
+      )
+      return [...new Set([...names, ...trimmed.map(({ _id }) => _id)])]
+        .sort(compareKeys)
+        .slice(0, limit)
     },
     async restore(name, after, events) {
       check()
@@ -246,10 +432,26 @@ export async function mongoEventlog({ connection: { db, send, ping, close }, clo
       const { body, end } = packRestored(after, events)
       await lanes.one(name, async () => {
         const { edition, last } = await standingOf(name)
-        if (last !== after && last > 0) throw fault('STREAM_MOVED', { stream: name, head: last, expect: after })
+        if (last !== after && last > 0)
+          throw fault('STREAM_MOVED', { stream: name, head: last, expect: after })
         standings.delete(name)
-        if (last === 0 && after > 0) await orTold(heads.updateOne({ _id: name }, { $set: { t: after }, $setOnInsert: { g: 0 } }, { upsert: true }))
-        if (end > after) await write(segmentOf(name, edition, after + 1, end, body)).catch((error: { code?: unknown }) => Promise.reject(error.code === duplicate ? fault('STREAM_MOVED', { stream: name, head: end, expect: after }) : told(error)))
+        if (last === 0 && after > 0)
+          await orTold(
+            heads.updateOne(
+              { _id: name },
+              { $set: { t: after }, $setOnInsert: { g: 0 } },
+              { upsert: true },
+            ),
+          )
+        if (end > after)
+          await write(segmentOf(name, edition, after + 1, end, body)).catch(
+            (error: { code?: unknown }) =>
+              Promise.reject(
+                error.code === duplicate
+                  ? fault('STREAM_MOVED', { stream: name, head: end, expect: after })
+                  : told(error),
+              ),
+          )
       })
     },
     async remove(name) {
@@ -279,4 +481,10 @@ export async function mongoEventlog({ connection: { db, send, ping, close }, clo
   }
 }
 
-export default defineAdapter<EventlogEngine>({ port: 'eventlog', scheme: 'mongodb', options: urlOptions, open: async ({ url, clock, log }) => mongoEventlog({ connection: await connect(url), clock, log }) })
+export default defineAdapter<EventlogEngine>({
+  port: 'eventlog',
+  scheme: 'mongodb',
+  options: urlOptions,
+  open: async ({ url, clock, log }) =>
+    mongoEventlog({ connection: await connect(url), clock, log }),
+})

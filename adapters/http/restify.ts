@@ -1,4 +1,5 @@
-// restify routes, and nothing else: sockets, targets, bodies, errors, CORS, answers and streams are ours. See DECISIONS.md.
+// restify routes, and nothing else: sockets, targets, bodies, errors, CORS, answers and streams are
+// ours. See DECISIONS.md.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { fault } from '#contracts/faults.ts'
@@ -13,7 +14,14 @@ import { createFloods } from '../_shared/http/floods.ts'
 import { createPipeline } from '../_shared/http/pipeline.ts'
 import { readBody } from '../_shared/http/read-body.ts'
 import { readTarget, type Target } from '../_shared/http/request-target.ts'
-import { closeAfterUnread, commonHeaders, isEnded, send, strictTransport, type Sending } from '../_shared/http/send.ts'
+import {
+  closeAfterUnread,
+  commonHeaders,
+  isEnded,
+  send,
+  strictTransport,
+  type Sending,
+} from '../_shared/http/send.ts'
 import { createShares } from '../_shared/http/shares.ts'
 import { streamBody } from '../_shared/http/stream-body.ts'
 import { createRedirect, readTls } from '../_shared/http/tls.ts'
@@ -24,7 +32,18 @@ const { createServer: createPlainServer } = required('node:http') as typeof impo
 const { createServer: createTlsServer } = required('node:https') as typeof import('node:https')
 
 type Hooks = Parameters<HttpServer['listen']>[1]
-type Seen = { readonly id: string; route: string; readonly startedAt: number; /** Of a stream: when it began. */ begunAt?: number; readonly head: boolean; readonly target: Target; readonly address: string; /** Says that the body may come (RFC 9110, section 10.1.1). */ goOn?: () => void }
+type Seen = {
+  readonly id: string
+  route: string
+  readonly startedAt: number
+  /** Of a stream: when it began. */
+  begunAt?: number
+  readonly head: boolean
+  readonly target: Target
+  readonly address: string
+  /** Says that the body may come (RFC 9110, section 10.1.1). */
+  goOn?: () => void
+}
 type Request = IncomingMessage & { seen: Seen }
 
 /** How long a stop waits for answers that are being written, in milliseconds. */
@@ -44,75 +63,158 @@ function createAddressOf(hops: number): (request: IncomingMessage) => string {
   }
   if (hops === 0) return ({ socket }) => peerOf(socket)
   return ({ socket, headers }) => {
-    const chain = String(headers['x-forwarded-for'] ?? '').split(',').map(part => part.trim()).filter(Boolean)
+    const chain = String(headers['x-forwarded-for'] ?? '')
+      .split(',')
+      .map(part => part.trim())
+      .filter(Boolean)
     return normalAddress(chain.at(-hops) ?? '') ?? peerOf(socket)
   }
 }
 
-const listenOn = (server: Server, port: number, host: string) => new Promise<void>((resolve, reject) => {
-  const failed = (cause: Error) => reject(fault('UNAVAILABLE', { what: `port ${port}`, why: cause.message }, { cause }))
-  server.once('error', failed).listen(port, host, () => {
-    server.off('error', failed)
-    resolve()
+const listenOn = (server: Server, port: number, host: string) =>
+  new Promise<void>((resolve, reject) => {
+    const failed = (cause: Error) =>
+      reject(fault('UNAVAILABLE', { what: `port ${port}`, why: cause.message }, { cause }))
+    server.once('error', failed).listen(port, host, () => {
+      server.off('error', failed)
+      resolve()
+    })
   })
-})
 
 export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpServer {
-  let rows: readonly Route[] = [], router: ReturnType<typeof createRouter> | undefined, streams: EventStreams | undefined, close: (() => Promise<void>) | undefined, closing = false
+  let rows: readonly Route[] = []
+  let router: ReturnType<typeof createRouter> | undefined
+  let streams: EventStreams | undefined
+  let close: (() => Promise<void>) | undefined
+  let closing = false
 
   const open = (settings: HttpSettings, { report, refuse }: Hooks): Server => {
-    const tls = settings.tls && readTls(settings.tls), { silenceMs, headMs } = settings, addressOf = createAddressOf(settings.trustProxy)
+    const tls = settings.tls && readTls(settings.tls)
+    const { silenceMs, headMs } = settings
+    const addressOf = createAddressOf(settings.trustProxy)
     // Behind a proxy all connections are the proxy's.
-    const floods = settings.trustProxy > 0 ? undefined : createFloods({ clock, isBusy: socket => pipeline.current(socket) !== undefined })
-    const pipeline = createPipeline(socket => (floods ? floods.from(socket) : socket.destroy())), live = (streams = createEventStreams(settings.streams))
-    const bodies = createShares(settings.bodies, 'body'), unread = createShares(settings.unreadBytes, 'large answer')
+    const floods =
+      settings.trustProxy > 0
+        ? undefined
+        : createFloods({ clock, isBusy: socket => pipeline.current(socket) !== undefined })
+    const pipeline = createPipeline(socket => (floods ? floods.from(socket) : socket.destroy()))
+    const live = (streams = createEventStreams(settings.streams))
+    const bodies = createShares(settings.bodies, 'body')
+    const unread = createShares(settings.unreadBytes, 'large answer')
     const headers = { ...commonHeaders, ...(tls ? strictTransport : {}) }
-    const sendingOf = ({ seen }: Request, user?: string): Sending => ({ head: seen.head, common: { ...headers, 'x-request-id': seen.id }, subject: { user, address: seen.address }, streams: live, unread })
+    const sendingOf = ({ seen }: Request, user?: string): Sending => ({
+      head: seen.head,
+      common: { ...headers, 'x-request-id': seen.id },
+      subject: { user, address: seen.address },
+      streams: live,
+      unread,
+    })
 
-    /** What is thrown before the first byte is an answer of its own; what fails later ends the connection. */
-    const deliver = async (request: Request, response: ServerResponse, answer: Parameters<typeof send>[1], gone?: AbortSignal): Promise<void> => {
+    /**
+     * What is thrown before the first byte is an answer of its own; what fails later ends the
+     * connection.
+     */
+    const deliver = async (
+      request: Request,
+      response: ServerResponse,
+      answer: Parameters<typeof send>[1],
+      gone?: AbortSignal,
+    ): Promise<void> => {
       closeAfterUnread(request, response)
       if (closing) response.setHeader('connection', 'close')
       try {
         await send(response, answer, sendingOf(request, answer.user))
       } catch (error) {
-        if (!response.headersSent && !response.destroyed) return deliver(request, response, refuse(error, request.seen), gone)
-        if (!gone?.aborted) log('warn', 'http.send', { request_id: request.seen.id, route: request.seen.route, error })
+        if (!response.headersSent && !response.destroyed)
+          return deliver(request, response, refuse(error, request.seen), gone)
+        if (!gone?.aborted)
+          log('warn', 'http.send', {
+            request_id: request.seen.id,
+            route: request.seen.route,
+            error,
+          })
         response.destroy()
       }
     }
-    const deny = (request: Request, response: ServerResponse, error: unknown) => void deliver(request, response, refuse(error, request.seen))
+    const deny = (request: Request, response: ServerResponse, error: unknown) =>
+      void deliver(request, response, refuse(error, request.seen))
 
-    const answer = async ({ route, params }: Routed, request: Request, response: ServerResponse): Promise<void> => {
-      const gone = new AbortController(), { seen } = request
+    const answer = async (
+      { route, params }: Routed,
+      request: Request,
+      response: ServerResponse,
+    ): Promise<void> => {
+      const gone = new AbortController()
+      const { seen } = request
       seen.route = route.path
-      response.once('close', () => { if (!response.writableFinished) gone.abort(new DOMException('The client went away.', 'AbortError')) })
+      response.once('close', () => {
+        if (!response.writableFinished)
+          gone.abort(new DOMException('The client went away.', 'AbortError'))
+      })
       const bounds = (bytesMax: number, user?: string) => {
         seen.goOn?.()
-        return { bytesMax, bytesPerSecondMin: settings.bodyBytesPerSecondMin, enter: () => bodies.take({ user, address: seen.address }) }
+        return {
+          bytesMax,
+          bytesPerSecondMin: settings.bodyBytesPerSecondMin,
+          enter: () => bodies.take({ user, address: seen.address }),
+        }
       }
       const result = await route.handle({
-        id: seen.id, method: route.method, route: route.path, params, query: seen.target.query, headers: request.headers as Record<string, string | undefined>,
-        address: seen.address, signal: gone.signal,
-        body: (bytesMax, user) => readBody(request, bounds(bytesMax, user)), bodyStream: (bytesMax, user) => streamBody(request, bounds(bytesMax, user)),
+        id: seen.id,
+        method: route.method,
+        route: route.path,
+        params,
+        query: seen.target.query,
+        headers: request.headers as Record<string, string | undefined>,
+        address: seen.address,
+        signal: gone.signal,
+        body: (bytesMax, user) => readBody(request, bounds(bytesMax, user)),
+        bodyStream: (bytesMax, user) => streamBody(request, bounds(bytesMax, user)),
       })
-      if (result.content.kind === 'events' && !isEnded(result.content.events)) seen.begunAt = clock.monotonic()
+      if (result.content.kind === 'events' && !isEnded(result.content.events))
+        seen.begunAt = clock.monotonic()
       await deliver(request, response, result, gone.signal)
     }
 
     const note = (request: Request, response: ServerResponse, target: Target): void => {
-      const given = request.headers['x-request-id'], head = request.method === 'HEAD'
-      const seen: Seen = { id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(), route: 'unknown', startedAt: clock.monotonic(), head, target, address: addressOf(request) }
+      const given = request.headers['x-request-id']
+      const head = request.method === 'HEAD'
+      const seen: Seen = {
+        id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(),
+        route: 'unknown',
+        startedAt: clock.monotonic(),
+        head,
+        target,
+        address: addressOf(request),
+      }
       request.seen = seen
       // A preflight is answered apart from all others.
-      if (request.method === 'OPTIONS') for (const [name, value] of Object.entries({ ...headers, 'x-request-id': seen.id })) response.setHeader(name, value)
-      response.once('close', () => report({ method: request.method ?? '', route: seen.route, status: response.statusCode, seconds: ((seen.begunAt ?? clock.monotonic()) - seen.startedAt) / 1000, id: seen.id }))
+      if (request.method === 'OPTIONS')
+        for (const [name, value] of Object.entries({ ...headers, 'x-request-id': seen.id }))
+          response.setHeader(name, value)
+      response.once('close', () =>
+        report({
+          method: request.method ?? '',
+          route: seen.route,
+          status: response.statusCode,
+          seconds: ((seen.begunAt ?? clock.monotonic()) - seen.startedAt) / 1000,
+          id: seen.id,
+        }),
+      )
     }
-    const route = (router = createRouter((routed, request, response) => answer(routed, request as Request, response), (error, request, response) => deny(request as Request, response, error)))
+    const route = (router = createRouter(
+      (routed, request, response) => answer(routed, request as Request, response),
+      (error, request, response) => deny(request as Request, response, error),
+    ))
     route.mount(rows)
 
-    const serve = (request: Request, response: ServerResponse, expectation?: Error | 'continue'): void => {
-      let target: Target = { path: '', query: '' }, wrong: unknown = expectation instanceof Error ? expectation : undefined
+    const serve = (
+      request: Request,
+      response: ServerResponse,
+      expectation?: Error | 'continue',
+    ): void => {
+      let target: Target = { path: '', query: '' }
+      let wrong: unknown = expectation instanceof Error ? expectation : undefined
       try {
         target = readTarget(request)
       } catch (error) {
@@ -129,19 +231,38 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
         }
       }
       if (request.seen.head) request.method = 'GET'
-      if (!applyCors(request, response, settings.corsOrigins)) route.dispatch(request, response, target)
+      if (!applyCors(request, response, settings.corsOrigins))
+        route.dispatch(request, response, target)
     }
-    const door = (expectation?: Error | 'continue'): RequestListener => (request, response) => pipeline.enter({ request, response }, () => serve(request as Request, response, expectation))
+    const door =
+      (expectation?: Error | 'continue'): RequestListener =>
+      (request, response) =>
+        pipeline.enter({ request, response }, () =>
+          serve(request as Request, response, expectation),
+        )
 
-    // A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a time limit.
-    const options = { requireHostHeader: false, headersTimeout: headMs, requestTimeout: 0, connectionsCheckingInterval: Math.min(headCheckMs, headMs) }
-    const server = tls ? createTlsServer({ ...options, ...tls, handshakeTimeout: headMs }, door()) : createPlainServer(options, door())
+    // A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a
+    // time limit.
+    const options = {
+      requireHostHeader: false,
+      headersTimeout: headMs,
+      requestTimeout: 0,
+      connectionsCheckingInterval: Math.min(headCheckMs, headMs),
+    }
+    const server = tls
+      ? createTlsServer({ ...options, ...tls, handshakeTimeout: headMs }, door())
+      : createPlainServer(options, door())
     floods?.watch(server, tls ? 'secureConnection' : 'connection')
     server.setTimeout(silenceMs)
-    server.on('checkContinue', door('continue')).on('checkExpectation', door(fault('EXPECTATION_FAILED')))
+    server
+      .on('checkContinue', door('continue'))
+      .on('checkExpectation', door(fault('EXPECTATION_FAILED')))
     server.on('error', (error: unknown) => log('warn', 'http.server', { error }))
     handleConnectionErrors(server, {
-      pipeline, headMs, silenceMs, headers,
+      pipeline,
+      headMs,
+      silenceMs,
+      headers,
       refuse(refusal) {
         const id = clock.id()
         report({ method: 'unknown', route: 'unknown', status: refusal.status, seconds: 0, id })
@@ -168,14 +289,22 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
         redirect?.closeAllConnections()
         streams?.close()
         const closed = new Promise<void>(resolve => inner.close(() => resolve()))
-        // A connection whose answer or stream has just ended is kept alive by its client, and would be waited for to the last.
-        const idle = setInterval(() => inner.closeIdleConnections(), idleMs), enough = setTimeout(() => inner.closeAllConnections(), lastAnswersMs)
+        // A connection whose answer or stream has just ended is kept alive by its client, and would
+        // be waited for to the last.
+        const idle = setInterval(() => inner.closeIdleConnections(), idleMs)
+        const enough = setTimeout(() => inner.closeAllConnections(), lastAnswersMs)
         await closed
         clearInterval(idle)
         clearTimeout(enough)
       }
       if (settings.tls?.redirectPort !== undefined) {
-        redirect = createRedirect({ cert: readTls(settings.tls).cert, host: settings.tls.redirectHost, target: () => port, silenceMs: settings.silenceMs, onError: error => log('warn', 'http.redirect', { error }) })
+        redirect = createRedirect({
+          cert: readTls(settings.tls).cert,
+          host: settings.tls.redirectHost,
+          target: () => port,
+          silenceMs: settings.silenceMs,
+          onError: error => log('warn', 'http.redirect', { error }),
+        })
         await listenOn(redirect, settings.tls.redirectPort, settings.host)
       }
       return { port }
@@ -191,4 +320,8 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
   }
 }
 
-export default defineAdapter<HttpServer>({ port: 'http', scheme: 'restify', open: async opening => createRestify(opening) })
+export default defineAdapter<HttpServer>({
+  port: 'http',
+  scheme: 'restify',
+  open: async opening => createRestify(opening),
+})

@@ -19,8 +19,10 @@ function spread(text: string): number {
   return (hash >>> 0) % SHARED_COUNTS
 }
 
-/** A count that is in force is never forgotten: nobody can flood it out with subjects of their own.
- *  Past `subjectsMax`, new subjects share counts, which makes their limits stricter, never looser. */
+/**
+ * A count that is in force is never forgotten: nobody can flood it out with subjects of their own.
+ *  Past `subjectsMax`, new subjects share counts, which makes their limits stricter, never looser.
+ */
 function createCounts(subjectsMax: number) {
   const counts = new Map<string, Count>()
   let oldest: Iterator<[string, Count]> = counts.entries()
@@ -48,7 +50,9 @@ function createCounts(subjectsMax: number) {
       forgetSome(now)
     },
     clear: () => counts.clear(),
-    get size() { return counts.size },
+    get size() {
+      return counts.size
+    },
   }
 }
 
@@ -59,20 +63,23 @@ export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: Options): Ra
   return {
     take(name, subject, rate, cost = 1) {
       check()
-      const now = clock.monotonic(), key = counts.keyOf(name, subject, now)
+      const now = clock.monotonic()
+      const key = counts.keyOf(name, subject, now)
       const { count, waitMs } = judge(name, rate, { known: counts.get(key), now, cost })
       counts.set(key, count, now)
       return waitMs
     },
     refund(name, subject, rate, cost = 1) {
       check()
-      const now = clock.monotonic(), key = counts.keyOf(name, subject, now)
+      const now = clock.monotonic()
+      const key = counts.keyOf(name, subject, now)
       counts.set(key, refunded(rate, { known: counts.get(key), now, cost }), now)
     },
     reset(name, subject) {
       check()
       // A shared count is not one subject's to forget.
-      const now = clock.monotonic(), key = counts.keyOf(name, subject, now)
+      const now = clock.monotonic()
+      const key = counts.keyOf(name, subject, now)
       if (key === `${name}\n${subject}`) counts.set(key, undefined, now)
     },
     async ping() {
@@ -86,9 +93,13 @@ export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: Options): Ra
 
 export default defineAdapter<RateLimiter>({
   port: 'limits',
-  scheme: 'memory', fleeting: true,
+  scheme: 'memory',
+  fleeting: true,
   options: {
-    subjects: `How many subjects have a count of their own; beyond it, new ones share; default ${SUBJECTS_MAX}.`,
+    subjects:
+      'How many subjects have a count of their own; beyond it, new ones share; default ' +
+      `${SUBJECTS_MAX}.`,
   },
-  open: async ({ url, clock }) => memoryLimits({ clock, subjectsMax: wholeOption(url, 'subjects', SUBJECTS_MAX, { min: 1 }) }),
+  open: async ({ url, clock }) =>
+    memoryLimits({ clock, subjectsMax: wholeOption(url, 'subjects', SUBJECTS_MAX, { min: 1 }) }),
 })

@@ -5,7 +5,10 @@ import { memoryMail, type MemoryMailer } from './memory.ts'
 mailKit(test, 'memory', {
   place: async () => {
     let last: MemoryMailer | undefined
-    return { open: async () => (last = memoryMail()), received: async () => [...(last?.letters ?? [])] }
+    return {
+      open: async () => (last = memoryMail()),
+      received: async () => [...(last?.letters ?? [])],
+    }
   },
 })
 test.run()

@@ -31,4 +31,8 @@ export function memoryMail(): MemoryMailer {
   }
 }
 
-export default defineAdapter<MemoryMailer>({ port: 'mail', scheme: 'memory', open: async () => memoryMail() })
+export default defineAdapter<MemoryMailer>({
+  port: 'mail',
+  scheme: 'memory',
+  open: async () => memoryMail(),
+})

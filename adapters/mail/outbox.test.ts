@@ -10,7 +10,8 @@ import adapter, { outbox } from './outbox.ts'
 
 const letter = { to: 'ann@example.org', subject: 'Hello', text: 'Hello.' }
 const temporaryFolder = (): Promise<string> => fs.mkdtemp(join(tmpdir(), 'outbox-'))
-const lettersIn = async (folder: string): Promise<string[]> => (await fs.readdir(folder)).filter((name) => name.endsWith('.eml')).toSorted()
+const lettersIn = async (folder: string): Promise<string[]> =>
+  (await fs.readdir(folder)).filter(name => name.endsWith('.eml')).toSorted()
 
 mailKit(test, 'outbox', {
   place: async () => {
@@ -18,7 +19,8 @@ mailKit(test, 'outbox', {
     const clock = manualClock()
     return {
       open: () => outbox({ folder, clock }),
-      received: async () => Promise.all((await lettersIn(folder)).map((name) => fs.readFile(join(folder, name), 'utf8'))),
+      received: async () =>
+        Promise.all((await lettersIn(folder)).map(name => fs.readFile(join(folder, name), 'utf8'))),
       clean: () => fs.rm(folder, { recursive: true }),
     }
   },
@@ -42,10 +44,21 @@ test('a full disk is UNAVAILABLE and leaves nothing behind', async () => {
   const folder = await temporaryFolder()
   const open = async (...asked: Parameters<typeof fs.open>) => {
     const handle = await fs.open(...asked)
-    return Object.assign(handle, { write: async () => { throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' }) } })
+    return Object.assign(handle, {
+      write: async () => {
+        throw Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' })
+      },
+    })
   }
-  const mailer = await outbox({ folder, clock: manualClock(), files: { ...fs, open: open as never } })
-  await mailer.send(letter).then(() => assert.unreachable(), (error) => assert.match(error.message, 'disk is full'))
+  const mailer = await outbox({
+    folder,
+    clock: manualClock(),
+    files: { ...fs, open: open as never },
+  })
+  await mailer.send(letter).then(
+    () => assert.unreachable(),
+    error => assert.match(error.message, 'disk is full'),
+  )
   assert.equal(await lettersIn(folder), [])
   assert.equal(await fs.readdir(join(folder, '.temporary')), [])
 })
@@ -55,7 +68,14 @@ test('the URL names the folder and the sender; a sender with a line break is ref
   const mailer = await adapter.open(at('outbox:?from=Desk%20%3Cdesk@example.org%3E'))
   await mailer.send(letter)
   const [name] = await lettersIn(join(dataDir, 'outbox'))
-  assert.ok((await fs.readFile(join(dataDir, 'outbox', name!), 'utf8')).includes('From: Desk <desk@example.org>'))
-  await adapter.open(at('outbox:?from=a@b.example%0d%0aBcc:c@d.example')).then(() => assert.unreachable(), (error) => assert.is(error.code, 'INVALID_FIELD'))
+  assert.ok(
+    (await fs.readFile(join(dataDir, 'outbox', name!), 'utf8')).includes(
+      'From: Desk <desk@example.org>',
+    ),
+  )
+  await adapter.open(at('outbox:?from=a@b.example%0d%0aBcc:c@d.example')).then(
+    () => assert.unreachable(),
+    error => assert.is(error.code, 'INVALID_FIELD'),
+  )
 })
 test.run()

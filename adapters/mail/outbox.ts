@@ -1,19 +1,41 @@
-// Letters as .eml files in a folder: what the embedded default does instead of sending. Any mail program opens them.
+// Letters as .eml files in a folder: what the embedded default does instead of sending. Any mail
+// program opens them.
 import * as nodeFiles from 'node:fs/promises'
 import { join } from 'node:path'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Mailer } from '#ports/mail.ts'
-import { codeOf, isFull, makeFolder, sweepFolder, syncFolder, writeThenPlace, type Files } from '../_shared/files.ts'
+import {
+  codeOf,
+  isFull,
+  makeFolder,
+  sweepFolder,
+  syncFolder,
+  writeThenPlace,
+  type Files,
+} from '../_shared/files.ts'
 import { gate } from '../_shared/gate.ts'
 import { checkedFrom, checkLetter, compose, FROM_DEFAULT } from '../_shared/letters.ts'
 import { folderOf } from '../_shared/options.ts'
 
 const WHAT = 'The outbox'
 
-/** Each letter is written beside, synced and moved into place, so that whoever watches the folder never reads half of one. */
-export async function outbox({ folder, from = FROM_DEFAULT, clock, files = nodeFiles }: { folder: string; from?: string; clock: Pick<Clock, 'id' | 'now'>; files?: Files }): Promise<Mailer> {
+/**
+ * Each letter is written beside, synced and moved into place, so that whoever watches the folder
+ * never reads half of one.
+ */
+export async function outbox({
+  folder,
+  from = FROM_DEFAULT,
+  clock,
+  files = nodeFiles,
+}: {
+  folder: string
+  from?: string
+  clock: Pick<Clock, 'id' | 'now'>
+  files?: Files
+}): Promise<Mailer> {
   checkedFrom(from)
   const temporary = join(folder, '.temporary')
   await makeFolder(temporary, { files })
@@ -30,14 +52,34 @@ export async function outbox({ folder, from = FROM_DEFAULT, clock, files = nodeF
       const id = clock.id()
       const name = `${new Date(clock.now()).toISOString().replaceAll(':', '-')}-${id}.eml`
       try {
-        await writeThenPlace((async function* () { yield bytes })(), { temporary: join(temporary, id), files, place: async () => ({ path: join(folder, name), result: undefined }) })
+        await writeThenPlace(
+          (async function* () {
+            yield bytes
+          })(),
+          {
+            temporary: join(temporary, id),
+            files,
+            place: async () => ({ path: join(folder, name), result: undefined }),
+          },
+        )
       } catch (error) {
-        throw fault('UNAVAILABLE', { what: WHAT, why: isFull(error) ? 'its disk is full' : `its folder cannot be written (${codeOf(error) ?? 'unknown error'})` }, { cause: error })
+        throw fault(
+          'UNAVAILABLE',
+          {
+            what: WHAT,
+            why: isFull(error)
+              ? 'its disk is full'
+              : `its folder cannot be written (${codeOf(error) ?? 'unknown error'})`,
+          },
+          { cause: error },
+        )
       }
     },
     async ping() {
       check()
-      await syncFolder(temporary, files).catch((cause: unknown) => { throw fault('UNAVAILABLE', { what: WHAT, why: 'its folder cannot be read' }, { cause }) })
+      await syncFolder(temporary, files).catch((cause: unknown) => {
+        throw fault('UNAVAILABLE', { what: WHAT, why: 'its folder cannot be read' }, { cause })
+      })
     },
     async close() {
       shut()
@@ -49,5 +91,10 @@ export default defineAdapter<Mailer>({
   port: 'mail',
   scheme: 'outbox',
   options: { from: `The sender, an address or \`Name <address>\`; default ${FROM_DEFAULT}.` },
-  open: async ({ url, dataDir, clock }) => outbox({ folder: folderOf(url, { dataDir, name: 'outbox' }), from: url.searchParams.get('from') ?? FROM_DEFAULT, clock }),
+  open: async ({ url, dataDir, clock }) =>
+    outbox({
+      folder: folderOf(url, { dataDir, name: 'outbox' }),
+      from: url.searchParams.get('from') ?? FROM_DEFAULT,
+      clock,
+    }),
 })

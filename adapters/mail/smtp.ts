@@ -4,7 +4,13 @@ import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Mailer } from '#ports/mail.ts'
 import { closedFault, gate } from '../_shared/gate.ts'
-import { checkedFrom, checkLetter, FROM_DEFAULT, mailLibrary, messageOf } from '../_shared/letters.ts'
+import {
+  checkedFrom,
+  checkLetter,
+  FROM_DEFAULT,
+  mailLibrary,
+  messageOf,
+} from '../_shared/letters.ts'
 import { wholeOption } from '../_shared/options.ts'
 
 const WHAT = 'The mail server'
@@ -13,11 +19,28 @@ type Tls = keyof typeof PORTS
 const CONNECTIONS_MAX = 5
 const TIMEOUT_MS = 20_000
 
-export type SmtpOptions = { host: string; port: number; tls: Tls; from: string; user?: string; password?: string; timeoutMs?: number; clock: Pick<Clock, 'id' | 'now'>; log: Log }
+export type SmtpOptions = {
+  host: string
+  port: number
+  tls: Tls
+  from: string
+  user?: string
+  password?: string
+  timeoutMs?: number
+  clock: Pick<Clock, 'id' | 'now'>
+  log: Log
+}
 
-/** What went wrong, in our words: a server's own words may quote an address, a user name or a password. */
+/**
+ * What went wrong, in our words: a server's own words may quote an address, a user name or a
+ * password.
+ */
 function reasonOf(error: unknown): { why: string; code: string; responseCode: number | undefined } {
-  const { code = 'unknown', originalCode = code, responseCode } = error as { code?: string; originalCode?: string; responseCode?: number }
+  const {
+    code = 'unknown',
+    originalCode = code,
+    responseCode,
+  } = error as { code?: string; originalCode?: string; responseCode?: number }
   const answered = responseCode === undefined ? '' : ` (${responseCode})`
   const whys: Record<string, string> = {
     EAUTH: `it refused the sign-in${answered}`,
@@ -29,15 +52,38 @@ function reasonOf(error: unknown): { why: string; code: string; responseCode: nu
     EDNS: 'its name is unknown',
     EABORT: 'it did not take the letter in time',
   }
-  return { why: whys[code] ?? `the connection failed (${originalCode})`, code: originalCode, responseCode }
+  return {
+    why: whys[code] ?? `the connection failed (${originalCode})`,
+    code: originalCode,
+    responseCode,
+  }
 }
 
-export function smtp({ host, port, tls, from, user, password, timeoutMs = TIMEOUT_MS, clock, log }: SmtpOptions): Mailer {
+export function smtp({
+  host,
+  port,
+  tls,
+  from,
+  user,
+  password,
+  timeoutMs = TIMEOUT_MS,
+  clock,
+  log,
+}: SmtpOptions): Mailer {
   checkedFrom(from)
   const transport = mailLibrary().createTransport({
-    pool: true, maxConnections: CONNECTIONS_MAX, maxRequeues: 1, host, port,
-    secure: tls === 'implicit', requireTLS: tls === 'starttls', ignoreTLS: tls === 'none',
-    connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs, dnsTimeout: timeoutMs,
+    pool: true,
+    maxConnections: CONNECTIONS_MAX,
+    maxRequeues: 1,
+    host,
+    port,
+    secure: tls === 'implicit',
+    requireTLS: tls === 'starttls',
+    ignoreTLS: tls === 'none',
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    dnsTimeout: timeoutMs,
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
   })
   const { check, shut } = gate(WHAT)
@@ -45,7 +91,10 @@ export function smtp({ host, port, tls, from, user, password, timeoutMs = TIMEOU
   const refused = (error: unknown, doing: string): Fault => {
     if (closing.signal.aborted) return closedFault(WHAT)
     const { why, code, responseCode } = reasonOf(error)
-    log('warn', `mail.${doing}_failed`, { code, ...(responseCode === undefined ? {} : { responseCode }) })
+    log('warn', `mail.${doing}_failed`, {
+      code,
+      ...(responseCode === undefined ? {} : { responseCode }),
+    })
     return fault('UNAVAILABLE', { what: WHAT, why })
   }
   return {
@@ -54,7 +103,11 @@ export function smtp({ host, port, tls, from, user, password, timeoutMs = TIMEOU
       signal?.throwIfAborted()
       checkLetter(letter)
       // The socket's time-out sees silence only; a server that trickles its answers is cut here.
-      const stop = AbortSignal.any([closing.signal, AbortSignal.timeout(timeoutMs * 2), ...(signal === undefined ? [] : [signal])])
+      const stop = AbortSignal.any([
+        closing.signal,
+        AbortSignal.timeout(timeoutMs * 2),
+        ...(signal === undefined ? [] : [signal]),
+      ])
       try {
         await transport.sendMail({ ...messageOf(letter, { from, clock }), signal: stop })
       } catch (error) {
@@ -81,15 +134,19 @@ export function smtp({ host, port, tls, from, user, password, timeoutMs = TIMEOU
 /** INVALID_FIELD names the parameter; the URL itself, with its password, is never quoted. */
 export function smtpOptionsOf(url: URL): Omit<SmtpOptions, 'clock' | 'log'> {
   const tls = url.searchParams.get('tls') ?? (url.port === '465' ? 'implicit' : 'starttls')
-  if (!Object.hasOwn(PORTS, tls)) throw fault('INVALID_FIELD', { field: 'tls', why: 'must be implicit, starttls or none' })
-  if (url.hostname === '') throw fault('INVALID_FIELD', { field: 'host', why: 'the setting names no mail server' })
+  if (!Object.hasOwn(PORTS, tls))
+    throw fault('INVALID_FIELD', { field: 'tls', why: 'must be implicit, starttls or none' })
+  if (url.hostname === '')
+    throw fault('INVALID_FIELD', { field: 'host', why: 'the setting names no mail server' })
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
     port: url.port === '' ? PORTS[tls as Tls] : Number(url.port),
     tls: tls as Tls,
     from: url.searchParams.get('from') ?? FROM_DEFAULT,
     timeoutMs: wholeOption(url, 'timeout_ms', TIMEOUT_MS, { min: 100, max: 600_000 }),
-    ...(url.username === '' ? {} : { user: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }),
+    ...(url.username === ''
+      ? {}
+      : { user: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }),
   }
 }
 
@@ -97,7 +154,9 @@ export default defineAdapter<Mailer>({
   port: 'mail',
   scheme: 'smtp',
   options: {
-    tls: 'implicit (encrypted from the first byte, port 465), starttls (refuses a server without it) or none; default starttls, on port 465 implicit.',
+    tls:
+      'implicit (encrypted from the first byte, port 465), starttls (refuses a server ' +
+      'without it) or none; default starttls, on port 465 implicit.',
     from: `The sender, an address or \`Name <address>\`; default ${FROM_DEFAULT}.`,
     timeout_ms: `How long the server may be silent; default ${TIMEOUT_MS}.`,
   },

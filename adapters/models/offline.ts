@@ -1,9 +1,16 @@
-// The embedded default: a deterministic program that answers by quoting what it was given. No weights, no network, no pretence.
+// The embedded default: a deterministic program that answers by quoting what it was given. No
+// weights, no network, no pretence.
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Model, ModelDelta, ModelProvider, ModelRequest } from '#ports/models.ts'
 import { closedFault, gate } from '../_shared/gate.ts'
-import { inputTokensOf, lastUserText, modelOf, tokensOf, toolResultsSince } from '../_shared/model-calls.ts'
+import {
+  inputTokensOf,
+  lastUserText,
+  modelOf,
+  tokensOf,
+  toolResultsSince,
+} from '../_shared/model-calls.ts'
 import { asksForSummary, planAsked, toolAsked, type ToolAsk } from '../_shared/offline/asks.ts'
 import { phrases } from '../_shared/offline/phrases.ts'
 import { MATERIAL_MAX, quotesAbout, type Quote, type Source } from '../_shared/offline/rank.ts'
@@ -16,37 +23,67 @@ const WORDS_PER_BATCH = 3
 const ANSWER_TOKENS_MAX = 1000
 const QUOTES_MAX = 5
 const TOOL_RESULT_MAX = 8000
-/** Characters at either end of a long message in which its question is looked for; all of it is material. */
+/**
+ * Characters at either end of a long message in which its question is looked for; all of it is
+ * material.
+ */
 const QUESTION_MAX = 4096
 /** Characters of a message in which a tool's name and its arguments are looked for. */
 const TOOL_ASK_MAX = 65_536
 /** A message with more sentences than this brings its own material. */
 const QUESTION_SENTENCES_MAX = 3
 
-const models: readonly Model[] = [{
-  key: 'offline', name: 'Offline', provider: 'built in', isDefault: true,
-  description: 'Not a language model: a small deterministic program that quotes the passages of attachments and of the conversation that best match the question, writes numbered plans and calls tools by name. It serves until the operator connects a language model by the setting MODELS_URL.',
-  contextTokens: tokensOf(MATERIAL_MAX), outputTokensMax: ANSWER_TOKENS_MAX,
-  price: { inputPer1k: 0, outputPer1k: 1, minimum: 1 },
-  supports: { tools: true, reasoning: false, prefill: true, resume: false },
-}]
+const models: readonly Model[] = [
+  {
+    key: 'offline',
+    name: 'Offline',
+    provider: 'built in',
+    isDefault: true,
+    description:
+      'Not a language model: a small deterministic program that quotes the passages of ' +
+      'attachments and of the conversation that best match the question, writes numbered ' +
+      'plans and calls tools by name. It serves until the operator connects a language ' +
+      'model by the setting MODELS_URL.',
+    contextTokens: tokensOf(MATERIAL_MAX),
+    outputTokensMax: ANSWER_TOKENS_MAX,
+    price: { inputPer1k: 0, outputPer1k: 1, minimum: 1 },
+    supports: { tools: true, reasoning: false, prefill: true, resume: false },
+  },
+]
 
 type Answer = { readonly text: string; readonly tool?: ToolAsk }
 
-const questionPartOf = (message: string): string => (message.length > 2 * QUESTION_MAX ? `${message.slice(0, QUESTION_MAX)}\n${message.slice(-QUESTION_MAX)}` : message)
+const questionPartOf = (message: string): string =>
+  message.length > 2 * QUESTION_MAX
+    ? `${message.slice(0, QUESTION_MAX)}\n${message.slice(-QUESTION_MAX)}`
+    : message
 
-/** What may be quoted: files first, then what the message itself brings, then what the user said before, newest first. */
-function materialOf({ messages, attachments = [] }: ModelRequest, message: string): { question: string; sources: Source[] } {
+/**
+ * What may be quoted: files first, then what the message itself brings, then what the user said
+ * before, newest first.
+ */
+function materialOf(
+  { messages, attachments = [] }: ModelRequest,
+  message: string,
+): { question: string; sources: Source[] } {
   const words = phrases[languageOf(message)].earlier
-  const sources: Source[] = attachments.filter(({ text }) => text.trim() !== '').map(({ name, text }) => ({ name, text }))
+  const sources: Source[] = attachments
+    .filter(({ text }) => text.trim() !== '')
+    .map(({ name, text }) => ({ name, text }))
   const long = message.length > 2 * QUESTION_MAX
   const sentences = sentencesOf(questionPartOf(message))
   let question = message
   if (long || sentences.length > QUESTION_SENTENCES_MAX) {
     // The sentence with the question mark asks; without one, the first does.
-    const asking = Math.max(0, sentences.findLastIndex((sentence) => /[?？؟]["'»”)\]]?$/.test(sentence)))
+    const asking = Math.max(
+      0,
+      sentences.findLastIndex(sentence => /[?？؟]["'»”)\]]?$/.test(sentence)),
+    )
     question = sentences[asking] ?? ''
-    sources.push({ name: words.message, text: long ? message : sentences.filter((_, at) => at !== asking).join('\n') })
+    sources.push({
+      name: words.message,
+      text: long ? message : sentences.filter((_, at) => at !== asking).join('\n'),
+    })
   }
   const last = messages.findLastIndex(({ role }) => role === 'user')
   for (const { role, content } of messages.slice(0, Math.max(0, last)).toReversed()) {
@@ -59,33 +96,66 @@ function quoted(quotes: readonly Quote[], introduction: string): string {
   return [introduction, ...quotes.map(({ source, text }) => `> ${text}\n— ${source}`)].join('\n\n')
 }
 
-/** The whole answer, decided before the first word is sent: the same request gives the same text, so that it can be continued. */
+/**
+ * The whole answer, decided before the first word is sent: the same request gives the same text, so
+ * that it can be continued.
+ */
 async function answerTo(request: ModelRequest, turn: () => Promise<void>): Promise<Answer> {
   const { messages, tools = [], attachments = [] } = request
   const message = lastUserText(messages)
   const words = phrases[languageOf(message)]
   const results = toolResultsSince(messages)
   if (results.length > 0) {
-    const calls = messages.findLast((one) => one.role === 'assistant' && (one.toolCalls?.length ?? 0) > 0)
+    const calls = messages.findLast(
+      one => one.role === 'assistant' && (one.toolCalls?.length ?? 0) > 0,
+    )
     const name = calls?.role === 'assistant' ? (calls.toolCalls?.[0]?.name ?? '') : ''
     return { text: `${words.toolSaid(name)}\n\n${results.join('\n\n').slice(0, TOOL_RESULT_MAX)}` }
   }
   const tool = toolAsked(message.slice(0, TOOL_ASK_MAX), tools)
-  if (tool !== undefined) return tool.arguments === undefined ? { text: words.badArguments(tool.name) } : { text: '', tool }
+  if (tool !== undefined)
+    return tool.arguments === undefined
+      ? { text: words.badArguments(tool.name) }
+      : { text: '', tool }
   const steps = planAsked(messages, questionPartOf(message))
   if (steps !== undefined) {
-    const plan = steps.length > 1 ? steps : [words.planLooks(steps[0] ?? message.slice(0, 200)), words.planAnswers]
+    const plan =
+      steps.length > 1
+        ? steps
+        : [words.planLooks(steps[0] ?? message.slice(0, 200)), words.planAnswers]
     return { text: plan.map((step, at) => `${at + 1}. ${step}`).join('\n') }
   }
   const { question, sources } = materialOf(request, message)
   const summary = asksForSummary(question) && (attachments.length > 0 || sources.length > 0)
-  const quotes = await quotesAbout(summary ? undefined : question, { sources, most: QUOTES_MAX, turn })
+  const quotes = await quotesAbout(summary ? undefined : question, {
+    sources,
+    most: QUOTES_MAX,
+    turn,
+  })
   if (quotes.length > 0) return { text: quoted(quotes, summary ? words.summary : words.found) }
-  if (attachments.length > 0) return { text: words.nothing([...new Set(sources.map(({ name }) => name))].slice(0, 5).join(', ') || attachments[0]!.name) }
-  return { text: words.alone(tools.length > 0 ? ` (${tools.slice(0, 20).map(({ name }) => name).join(', ')})` : '') }
+  if (attachments.length > 0)
+    return {
+      text: words.nothing(
+        [...new Set(sources.map(({ name }) => name))].slice(0, 5).join(', ') ||
+          attachments[0]!.name,
+      ),
+    }
+  return {
+    text: words.alone(
+      tools.length > 0
+        ? ` (${tools
+            .slice(0, 20)
+            .map(({ name }) => name)
+            .join(', ')})`
+        : '',
+    ),
+  }
 }
 
-/** Each with the space before it; no expression for both, which would begin anew at each space of many. */
+/**
+ * Each with the space before it; no expression for both, which would begin anew at each space of
+ * many.
+ */
 function wordsOf(text: string): string[] {
   const words: string[] = []
   let space = ''
@@ -99,11 +169,20 @@ function wordsOf(text: string): string[] {
   return words
 }
 
-export function offline({ clock, intervalMs = INTERVAL_MS }: { clock: Clock; intervalMs?: number }): ModelProvider {
+export function offline({
+  clock,
+  intervalMs = INTERVAL_MS,
+}: {
+  clock: Clock
+  intervalMs?: number
+}): ModelProvider {
   const { check, shut } = gate(WHAT)
   const closing = new AbortController()
 
-  async function* written(text: string, { most, input, signal }: { most: number; input: number; signal: AbortSignal }): AsyncGenerator<readonly ModelDelta[]> {
+  async function* written(
+    text: string,
+    { most, input, signal }: { most: number; input: number; signal: AbortSignal },
+  ): AsyncGenerator<readonly ModelDelta[]> {
     const cut = tokensOf(text.length) > most
     const words = wordsOf(cut ? text.slice(0, most * 4) : text)
     let characters = 0
@@ -114,7 +193,10 @@ export function offline({ clock, intervalMs = INTERVAL_MS }: { clock: Clock; int
       characters += part.length
       yield [{ type: 'text', text: part }]
     }
-    yield [{ type: 'usage', usage: { inputTokens: input, outputTokens: tokensOf(characters) } }, { type: 'finish', reason: cut ? 'length' : 'stop' }]
+    yield [
+      { type: 'usage', usage: { inputTokens: input, outputTokens: tokensOf(characters) } },
+      { type: 'finish', reason: cut ? 'length' : 'stop' },
+    ]
   }
   return {
     async catalogue() {
@@ -127,18 +209,35 @@ export function offline({ clock, intervalMs = INTERVAL_MS }: { clock: Clock; int
       const signal = AbortSignal.any([request.signal, closing.signal])
       signal.throwIfAborted()
       const turn = async (): Promise<void> => {
-        await new Promise((resolve) => setImmediate(resolve))
+        await new Promise(resolve => setImmediate(resolve))
         signal.throwIfAborted()
       }
       const { text, tool } = await answerTo(request, turn)
       const input = inputTokensOf(request)
       if (tool !== undefined) {
         const call = { id: `call_${clock.id()}`, name: tool.name, arguments: tool.arguments ?? {} }
-        yield [{ type: 'tool_call', call }, { type: 'usage', usage: { inputTokens: input, outputTokens: tokensOf(JSON.stringify(call.arguments).length) } }, { type: 'finish', reason: 'tool_calls' }]
+        yield [
+          { type: 'tool_call', call },
+          {
+            type: 'usage',
+            usage: {
+              inputTokens: input,
+              outputTokens: tokensOf(JSON.stringify(call.arguments).length),
+            },
+          },
+          { type: 'finish', reason: 'tool_calls' },
+        ]
         return
       }
-      const rest = request.prefill !== undefined && text.startsWith(request.prefill) ? text.slice(request.prefill.length) : text
-      yield* written(rest, { most: Math.min(request.outputTokensMax ?? ANSWER_TOKENS_MAX, ANSWER_TOKENS_MAX), input, signal })
+      const rest =
+        request.prefill !== undefined && text.startsWith(request.prefill)
+          ? text.slice(request.prefill.length)
+          : text
+      yield* written(rest, {
+        most: Math.min(request.outputTokensMax ?? ANSWER_TOKENS_MAX, ANSWER_TOKENS_MAX),
+        input,
+        signal,
+      })
     },
     async ping() {
       check()
@@ -152,6 +251,9 @@ export function offline({ clock, intervalMs = INTERVAL_MS }: { clock: Clock; int
 export default defineAdapter<ModelProvider>({
   port: 'models',
   scheme: 'offline',
-  options: { interval_ms: `Pause before each few words, so that a person sees them come; default ${INTERVAL_MS}.` },
-  open: async ({ url, clock }) => offline({ clock, intervalMs: wholeOption(url, 'interval_ms', INTERVAL_MS, { max: 60_000 }) }),
+  options: {
+    interval_ms: `Pause before each few words, so that a person sees them come; default ${INTERVAL_MS}.`,
+  },
+  open: async ({ url, clock }) =>
+    offline({ clock, intervalMs: wholeOption(url, 'interval_ms', INTERVAL_MS, { max: 60_000 }) }),
 })

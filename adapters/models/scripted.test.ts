@@ -9,27 +9,58 @@ import { systemClock } from '../clock/system.ts'
 import adapter, { scripted } from './scripted.ts'
 
 const clock = systemClock()
-const failing = async (call: Promise<unknown>): Promise<string> => call.then(() => 'passed', (error) => error.code ?? error.message)
+const failing = async (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'passed',
+    error => error.code ?? error.message,
+  )
 
-modelsKit(test, 'scripted with resume', { open: async () => scripted({ settings: { resume: '1' }, clock }), long: 'Go on.', tool: 'Add, please. [[tool=add {"a":1}]]' })
-modelsKit(test, 'scripted', { open: async () => scripted({ clock }), long: 'Go on.', tool: 'Add, please. [[tool=add {"a":1}]]' })
+modelsKit(test, 'scripted with resume', {
+  open: async () => scripted({ settings: { resume: '1' }, clock }),
+  long: 'Go on.',
+  tool: 'Add, please. [[tool=add {"a":1}]]',
+})
+modelsKit(test, 'scripted', {
+  open: async () => scripted({ clock }),
+  long: 'Go on.',
+  tool: 'Add, please. [[tool=add {"a":1}]]',
+})
 
 test('it writes numbered tokens: the first at once, then all the others together', async () => {
-  const batches = await Array.fromAsync(scripted({ clock }).stream({ model: 'scripted', messages: [{ role: 'user', content: '12345' }], signal: new AbortController().signal }))
-  assert.equal(batches.map((batch) => batch.length), [1, 19, 2])
+  const batches = await Array.fromAsync(
+    scripted({ clock }).stream({
+      model: 'scripted',
+      messages: [{ role: 'user', content: '12345' }],
+      signal: new AbortController().signal,
+    }),
+  )
+  assert.equal(
+    batches.map(batch => batch.length),
+    [1, 19, 2],
+  )
   assert.equal(batches[0], [{ type: 'text', text: 'token00 ' }])
-  assert.equal(batches.at(-1), [{ type: 'usage', usage: { inputTokens: 2, outputTokens: 20 } }, { type: 'finish', reason: 'stop' }])
+  assert.equal(batches.at(-1), [
+    { type: 'usage', usage: { inputTokens: 2, outputTokens: 20 } },
+    { type: 'finish', reason: 'stop' },
+  ])
 })
-test('a message\'s directives override the URL\'s for that call alone', async () => {
+test("a message's directives override the URL's for that call alone", async () => {
   const model = scripted({ settings: { tokens: '4' }, clock })
   assert.is(textOf(await deltasOf(model, 'x')), 'token00 token01 token02 token03 ')
   assert.is(textOf(await deltasOf(model, 'x [[tokens=1]] [[unknown=1]]')), 'token00 ')
   assert.is(textOf(await deltasOf(model, '[[text=one two]]')), 'one two')
-  assert.is((await deltasOf(model, '[[reasoning=2]]')).filter(({ type }) => type === 'reasoning').length, 2)
-  assert.is((await deltasOf(model, 'x', { reasoning: true })).filter(({ type }) => type === 'reasoning').length, 3)
+  assert.is(
+    (await deltasOf(model, '[[reasoning=2]]')).filter(({ type }) => type === 'reasoning').length,
+    2,
+  )
+  assert.is(
+    (await deltasOf(model, 'x', { reasoning: true })).filter(({ type }) => type === 'reasoning')
+      .length,
+    3,
+  )
   assert.is(await failing(deltasOf(model, '[[tokens=many]]')), 'INVALID_FIELD')
 })
-test('a tool\'s JSON may hold brackets', async () => {
+test("a tool's JSON may hold brackets", async () => {
   const [call] = await deltasOf(scripted({ clock }), 'a [[tool=deep {"a":[[1]],"b":"]]"}]] b')
   assert.equal(call?.type === 'tool_call' && call.call.arguments, { a: [[1]], b: ']]' })
 })
@@ -37,7 +68,12 @@ test('fail_after fails with that many tokens standing; a call that begins there 
   const model = scripted({ clock })
   const deltas: string[] = []
   const reading = (async () => {
-    for await (const batch of model.stream({ model: 'scripted', messages: [{ role: 'user', content: '[[fail_after=3]]' }], signal: new AbortController().signal })) deltas.push(textOf(batch))
+    for await (const batch of model.stream({
+      model: 'scripted',
+      messages: [{ role: 'user', content: '[[fail_after=3]]' }],
+      signal: new AbortController().signal,
+    }))
+      deltas.push(textOf(batch))
   })()
   assert.is(await failing(reading), 'MODEL_FAILED')
   const prefill = deltas.join('')
@@ -51,8 +87,10 @@ test('fail_calls counts the failures of one message; fail_rate fails its share',
   const model = scripted({ clock: manualClock() })
   const ask = () => failing(deltasOf(model, '[[fail_after=2]] [[fail_calls=2]]'))
   assert.equal([await ask(), await ask(), await ask()], ['MODEL_FAILED', 'MODEL_FAILED', 'passed'])
-  const ends = await Promise.all(Array.from({ length: 200 }, () => failing(deltasOf(model, '[[fail_rate=0.5]]'))))
-  const failed = ends.filter((end) => end === 'MODEL_FAILED').length
+  const ends = await Promise.all(
+    Array.from({ length: 200 }, () => failing(deltasOf(model, '[[fail_rate=0.5]]'))),
+  )
+  const failed = ends.filter(end => end === 'MODEL_FAILED').length
   assert.ok(failed > 60 && failed < 140, String(failed))
 })
 test('stall_after says no more until it is aborted, or until the provider closes', async () => {
@@ -69,41 +107,88 @@ test('stall_after says no more until it is aborted, or until the provider closes
   assert.is(await closed, 'UNAVAILABLE')
 })
 /** The conversation after so many answered calls. */
-const after = (content: string, results: number): { messages: Message[] } => ({ messages: [{ role: 'user', content }, ...Array.from({ length: results }, (_, n): Message => ({ role: 'tool', callId: `c${n}`, content: 'ok' }))] })
-const callsOf = (deltas: readonly ModelDelta[]) => deltas.flatMap((delta) => (delta.type === 'tool_call' ? [[delta.call.name, delta.call.arguments]] : []))
+const after = (content: string, results: number): { messages: Message[] } => ({
+  messages: [
+    { role: 'user', content },
+    ...Array.from(
+      { length: results },
+      (_, n): Message => ({ role: 'tool', callId: `c${n}`, content: 'ok' }),
+    ),
+  ],
+})
+const callsOf = (deltas: readonly ModelDelta[]) =>
+  deltas.flatMap(delta =>
+    delta.type === 'tool_call' ? [[delta.call.name, delta.call.arguments]] : [],
+  )
 
 test('tools are called one after another, parallel_tools at once, each after the text that is told', async () => {
-  const model = scripted({ clock }), told = 'x [[tools=[["add",{"a":[[1]]}],["look_up"]]]] [[tool_text=One moment.]] [[text=Done.]]'
-  const answers = await Promise.all([0, 1, 2].map((n) => deltasOf(model, '', after(told, n))))
+  const model = scripted({ clock })
+  const told =
+    'x [[tools=[["add",{"a":[[1]]}],["look_up"]]]] [[tool_text=One moment.]] [[text=Done.]]'
+  const answers = await Promise.all([0, 1, 2].map(n => deltasOf(model, '', after(told, n))))
   assert.equal(answers.map(callsOf), [[['add', { a: [[1]] }]], [['look_up', {}]], []])
   assert.equal(answers.map(textOf), ['One moment.', 'One moment.', 'Done.'])
-  assert.equal(answers.map((deltas) => deltas.at(-1)), [{ type: 'finish', reason: 'tool_calls' }, { type: 'finish', reason: 'tool_calls' }, { type: 'finish', reason: 'stop' }])
+  assert.equal(
+    answers.map(deltas => deltas.at(-1)),
+    [
+      { type: 'finish', reason: 'tool_calls' },
+      { type: 'finish', reason: 'tool_calls' },
+      { type: 'finish', reason: 'stop' },
+    ],
+  )
   const together = '[[parallel_tools=[["add",{"a":1}],["add",{"a":2}]]]] [[text=Done.]]'
-  assert.equal(callsOf(await deltasOf(model, together)), [['add', { a: 1 }], ['add', { a: 2 }]])
+  assert.equal(callsOf(await deltasOf(model, together)), [
+    ['add', { a: 1 }],
+    ['add', { a: 2 }],
+  ])
   assert.is(textOf(await deltasOf(model, '', after(together, 2))), 'Done.')
-  for (const wrong of ['[[tools=[["add"]]', '[[tools={"a":1}]]', '[[parallel_tools=[1]]]', '[[tool=add {]]']) assert.is(await failing(deltasOf(model, wrong)), 'INVALID_FIELD', wrong)
+  for (const wrong of [
+    '[[tools=[["add"]]',
+    '[[tools={"a":1}]]',
+    '[[parallel_tools=[1]]]',
+    '[[tool=add {]]',
+  ])
+    assert.is(await failing(deltasOf(model, wrong)), 'INVALID_FIELD', wrong)
 })
 test('open_tool_fail opens a call after the text and fails before it is whole, so often as fail_calls says', async () => {
-  const model = scripted({ clock }), told = '[[tool=add]] [[tool_text=One moment.]] [[open_tool_fail=1]] [[fail_calls=1]]', deltas: ModelDelta[] = []
+  const model = scripted({ clock })
+  const told = '[[tool=add]] [[tool_text=One moment.]] [[open_tool_fail=1]] [[fail_calls=1]]'
+  const deltas: ModelDelta[] = []
   const reading = (async () => {
-    for await (const batch of model.stream({ model: 'scripted', messages: [{ role: 'user', content: told }], signal: new AbortController().signal })) deltas.push(...batch)
+    for await (const batch of model.stream({
+      model: 'scripted',
+      messages: [{ role: 'user', content: told }],
+      signal: new AbortController().signal,
+    }))
+      deltas.push(...batch)
   })()
   assert.is(await failing(reading), 'MODEL_FAILED')
   assert.is(textOf(deltas), 'One moment.')
-  assert.equal(deltas.slice(-1).map((delta) => delta.type === 'tool_open' && delta.name), ['add'])
+  assert.equal(
+    deltas.slice(-1).map(delta => delta.type === 'tool_open' && delta.name),
+    ['add'],
+  )
   assert.equal(callsOf(await deltasOf(model, told)), [['add', {}]])
   assert.is(await failing(deltasOf(model, '[[text=Well]] [[open_tool_fail=1]]')), 'MODEL_FAILED')
 })
 test('a call that only calls tools uses up none of the failures', async () => {
-  const model = scripted({ clock }), told = '[[tool=add]] [[fail_after=1]] [[fail_calls=1]]'
+  const model = scripted({ clock })
+  const told = '[[tool=add]] [[fail_after=1]] [[fail_calls=1]]'
   assert.is(await failing(deltasOf(model, told)), 'passed')
   assert.is(await failing(deltasOf(model, '', after(told, 1))), 'MODEL_FAILED')
   assert.is(await failing(deltasOf(model, '', after(told, 1))), 'passed')
 })
 test('with resume=1 an answer goes on after what was received, also when the call failed, and in another process', async () => {
-  const open = () => scripted({ settings: { resume: '1' }, clock }), told = '[[fail_after=3]] [[reasoning=2]]', received: ModelDelta[] = []
+  const open = () => scripted({ settings: { resume: '1' }, clock })
+  const told = '[[fail_after=3]] [[reasoning=2]]'
+  const received: ModelDelta[] = []
   const reading = (async () => {
-    for await (const batch of open().stream({ model: 'scripted', messages: [{ role: 'user', content: told }], signal: new AbortController().signal })) received.push(...batch)
+    for await (const batch of open().stream({
+      model: 'scripted',
+      messages: [{ role: 'user', content: told }],
+      signal: new AbortController().signal,
+    }))
+      received.push(...batch)
   })()
   assert.is(await failing(reading), 'MODEL_FAILED')
   const last = received.at(-1)!
@@ -113,14 +198,22 @@ test('with resume=1 an answer goes on after what was received, also when the cal
   assert.not.ok(rest.some(({ type }) => type === 'reasoning'))
   assert.equal(rest.at(-2), { type: 'usage', usage: { inputTokens: 8, outputTokens: 20 } })
   assert.is(received.filter(({ type }) => type === 'checkpoint').length, 3)
-  assert.not.ok((await deltasOf(scripted({ clock }), '[[resume=1]]')).some(({ type }) => type === 'checkpoint'), 'a message cannot change what the catalogue says')
+  assert.not.ok(
+    (await deltasOf(scripted({ clock }), '[[resume=1]]')).some(({ type }) => type === 'checkpoint'),
+    'a message cannot change what the catalogue says',
+  )
 })
 test('interval_ms sends one token after each pause', async () => {
   const manual = manualClock()
   const model = scripted({ settings: { tokens: '3', interval_ms: '20' }, clock: manual })
   const seen: string[] = []
   const reading = (async () => {
-    for await (const batch of model.stream({ model: 'scripted', messages: [{ role: 'user', content: 'x' }], signal: new AbortController().signal })) seen.push(textOf(batch))
+    for await (const batch of model.stream({
+      model: 'scripted',
+      messages: [{ role: 'user', content: 'x' }],
+      signal: new AbortController().signal,
+    }))
+      seen.push(textOf(batch))
   })()
   await manual.advance(39)
   assert.equal(seen, ['token00 '])
@@ -128,7 +221,7 @@ test('interval_ms sends one token after each pause', async () => {
   await reading
   assert.equal(seen, ['token00 ', 'token01 ', 'token02 ', ''])
 })
-test('the URL\'s options are read, and a wrong one is refused when it opens', async () => {
+test("the URL's options are read, and a wrong one is refused when it opens", async () => {
   const model = await adapter.open(opening('scripted:?tokens=2&prefill=0', { clock }))
   assert.is(textOf(await deltasOf(model, 'x')), 'token00 token01 ')
   assert.is((await model.catalogue())[0]!.supports.prefill, false)
@@ -136,12 +229,17 @@ test('the URL\'s options are read, and a wrong one is refused when it opens', as
 })
 test('a call of twenty tokens costs a few tens of microseconds at most', async () => {
   const model = scripted({ clock })
-  const request = { model: 'scripted', messages: [{ role: 'user' as const, content: 'x' }], signal: new AbortController().signal }
+  const request = {
+    model: 'scripted',
+    messages: [{ role: 'user' as const, content: 'x' }],
+    signal: new AbortController().signal,
+  }
   const calls = 5000
   let best = Infinity
   for (let round = 0; round < 3; round++) {
     const since = performance.now()
-    for (let n = 0; n < calls; n++) for await (const batch of model.stream(request)) if (batch.length === 0) assert.unreachable()
+    for (let n = 0; n < calls; n++)
+      for await (const batch of model.stream(request)) if (batch.length === 0) assert.unreachable()
     best = Math.min(best, (performance.now() - since) / calls)
   }
   assert.ok(best < 0.05, `${best} ms`)

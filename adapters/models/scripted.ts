@@ -1,37 +1,73 @@
-// A model that does exactly what it is told, for tests and benchmarks: it thinks nothing and costs next to nothing to call.
+// A model that does exactly what it is told, for tests and benchmarks: it thinks nothing and costs
+// next to nothing to call.
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Model, ModelDelta, ModelProvider } from '#ports/models.ts'
 import { closedFault, gate } from '../_shared/gate.ts'
 import { inputTokensOf, lastUserText, modelOf } from '../_shared/model-calls.ts'
-import { directivesIn, number, options, scriptOf, TOKENS_MAX, type Script, type Settings } from '../_shared/models/script.ts'
+import {
+  directivesIn,
+  number,
+  options,
+  scriptOf,
+  TOKENS_MAX,
+  type Script,
+  type Settings,
+} from '../_shared/models/script.ts'
 
 const WHAT = 'The scripted model'
 const REMEMBERED_MAX = 1000
-/** What a run may cost is held before it starts: a cap far above what is written would hold credits that are never taken. */
+/**
+ * What a run may cost is held before it starts: a cap far above what is written would hold credits
+ * that are never taken.
+ */
 const ANSWER_TOKENS_MIN = 1000
 
-type Stage = { readonly input: number; readonly signal: AbortSignal; readonly clock: Clock; /** Of the answer, where it can be resumed. */ readonly response: string | undefined }
+type Stage = {
+  readonly input: number
+  readonly signal: AbortSignal
+  readonly clock: Clock
+  /** Of the answer, where it can be resumed. */
+  readonly response: string | undefined
+}
 const failed = () => fault('MODEL_FAILED', { why: 'it was told to fail' })
 
-/** The batches of one answer: with no pause, the first token and then all the others, as a fast provider's wire would bring them. */
-async function* play(script: Script, { input, signal, clock, response }: Stage): AsyncGenerator<readonly ModelDelta[]> {
+/**
+ * The batches of one answer: with no pause, the first token and then all the others, as a fast
+ * provider's wire would bring them.
+ */
+async function* play(
+  script: Script,
+  { input, signal, clock, response }: Stage,
+): AsyncGenerator<readonly ModelDelta[]> {
   const { tokens, from, intervalMs, failAt, stallAt, reasoning, calls, opens } = script
   const stop = Math.min(tokens.length, failAt, stallAt)
   /** A position counts the tokens of the text that stand: a resumed answer has deliberated. */
-  const kept = (at: number): ModelDelta[] => (response === undefined ? [] : [{ type: 'checkpoint', checkpoint: { response, at } }])
-  if (reasoning > 0) yield [...Array.from({ length: reasoning }, (_, n): ModelDelta => ({ type: 'reasoning', text: `thought${n} ` })), ...kept(from)]
+  const kept = (at: number): ModelDelta[] =>
+    response === undefined ? [] : [{ type: 'checkpoint', checkpoint: { response, at } }]
+  if (reasoning > 0)
+    yield [
+      ...Array.from(
+        { length: reasoning },
+        (_, n): ModelDelta => ({ type: 'reasoning', text: `thought${n} ` }),
+      ),
+      ...kept(from),
+    ]
   for (let at = from, size = 1; at < stop; at += size, size = intervalMs > 0 ? 1 : stop) {
     if (intervalMs > 0) await clock.sleep(intervalMs, signal)
     const batch: ModelDelta[] = []
-    for (let n = at; n < Math.min(stop, at + size); n++) batch.push({ type: 'text', text: tokens[n]! })
+    for (let n = at; n < Math.min(stop, at + size); n++)
+      batch.push({ type: 'text', text: tokens[n]! })
     batch.push(...kept(Math.min(stop, at + size)))
     signal.throwIfAborted()
     yield batch
   }
   signal.throwIfAborted()
-  if (stallAt <= Math.min(tokens.length, failAt)) await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+  if (stallAt <= Math.min(tokens.length, failAt))
+    await new Promise((_, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+    )
   if (failAt <= tokens.length) throw failed()
   if (opens !== undefined) {
     yield [{ type: 'tool_open', id: `call_${clock.id()}`, name: opens }]
@@ -40,28 +76,52 @@ async function* play(script: Script, { input, signal, clock, response }: Stage):
   // A resumed answer is counted whole, as its provider would.
   const written = tokens.length - (response === undefined ? from : 0) + reasoning + calls.length
   yield [
-    ...calls.map((call): ModelDelta => ({ type: 'tool_call', call: { id: `call_${clock.id()}`, ...call } })),
+    ...calls.map(
+      (call): ModelDelta => ({ type: 'tool_call', call: { id: `call_${clock.id()}`, ...call } }),
+    ),
     { type: 'usage', usage: { inputTokens: input, outputTokens: written } },
     { type: 'finish', reason: calls.length > 0 ? 'tool_calls' : script.cut ? 'length' : 'stop' },
   ]
 }
 
-export function scripted({ settings = {}, clock }: { settings?: Settings; clock: Clock }): ModelProvider {
+export function scripted({
+  settings = {},
+  clock,
+}: {
+  settings?: Settings
+  clock: Clock
+}): ModelProvider {
   const resumes = settings.resume === '1'
-  const models: readonly Model[] = [{
-    key: 'scripted', name: 'Scripted', provider: 'scripted', isDefault: true,
-    description: 'A test double, no language model: it writes numbered tokens at the pace that it is told.',
-    contextTokens: TOKENS_MAX, outputTokensMax: Math.max(ANSWER_TOKENS_MIN, number(settings, 'tokens', 20)),
-    price: { inputPer1k: 0, outputPer1k: 1, minimum: 1 },
-    supports: { tools: true, reasoning: true, prefill: settings.prefill !== '0', resume: resumes },
-  }]
+  const models: readonly Model[] = [
+    {
+      key: 'scripted',
+      name: 'Scripted',
+      provider: 'scripted',
+      isDefault: true,
+      description:
+        'A test double, no language model: it writes numbered tokens at the pace that it is told.',
+      contextTokens: TOKENS_MAX,
+      outputTokensMax: Math.max(ANSWER_TOKENS_MIN, number(settings, 'tokens', 20)),
+      price: { inputPer1k: 0, outputPer1k: 1, minimum: 1 },
+      supports: {
+        tools: true,
+        reasoning: true,
+        prefill: settings.prefill !== '0',
+        resume: resumes,
+      },
+    },
+  ]
   const { check, shut } = gate(WHAT)
   const closing = new AbortController()
   const failures = new Map<string, number>()
 
   /** Counts the failures of a message only where a number of them was asked for. */
   const fails = (asked: Settings, message: string): boolean => {
-    if ((asked.fail_after === undefined && asked.open_tool_fail === undefined) || asked.fail_calls === undefined) return true
+    if (
+      (asked.fail_after === undefined && asked.open_tool_fail === undefined) ||
+      asked.fail_calls === undefined
+    )
+      return true
     const before = failures.get(message) ?? 0
     failures.delete(message)
     failures.set(message, before + 1)
@@ -79,13 +139,23 @@ export function scripted({ settings = {}, clock }: { settings?: Settings; clock:
       request.signal.throwIfAborted()
       const message = lastUserText(request.messages)
       const asked: Settings = { ...settings, ...directivesIn(message) }
-      const script = scriptOf({ ...asked, resume: resumes ? '1' : '0' }, request, () => fails(asked, message))
+      const script = scriptOf({ ...asked, resume: resumes ? '1' : '0' }, request, () =>
+        fails(asked, message),
+      )
       const rate = script.calls.length > 0 ? 0 : number(asked, 'fail_rate', 0)
-      const failing = rate > 0 && clock.random() < rate ? { ...script, failAt: Math.floor((script.from + script.tokens.length) / 2) } : script
+      const failing =
+        rate > 0 && clock.random() < rate
+          ? { ...script, failAt: Math.floor((script.from + script.tokens.length) / 2) }
+          : script
       // One signal for two reasons, made only where there is something to wait for.
       const waits = failing.intervalMs > 0 || failing.stallAt !== Infinity
       const signal = waits ? AbortSignal.any([request.signal, closing.signal]) : request.signal
-      yield* play(failing, { input: inputTokensOf(request), signal, clock, response: resumes ? (request.resume?.response ?? `answer_${clock.id()}`) : undefined })
+      yield* play(failing, {
+        input: inputTokensOf(request),
+        signal,
+        clock,
+        response: resumes ? (request.resume?.response ?? `answer_${clock.id()}`) : undefined,
+      })
     },
     async ping() {
       check()
@@ -102,7 +172,16 @@ export default defineAdapter<ModelProvider>({
   options,
   open: async ({ url, clock }) => {
     const settings: Settings = Object.fromEntries(url.searchParams)
-    for (const name of ['tokens', 'interval_ms', 'reasoning', 'fail_after', 'fail_calls', 'fail_rate', 'stall_after'] as const) number(settings, name, 0)
+    for (const name of [
+      'tokens',
+      'interval_ms',
+      'reasoning',
+      'fail_after',
+      'fail_calls',
+      'fail_rate',
+      'stall_after',
+    ] as const)
+      number(settings, name, 0)
     return scripted({ settings, clock })
   },
 })

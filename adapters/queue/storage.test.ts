@@ -33,12 +33,23 @@ queueKit(test, 'storage: sqlite', {
   },
 })
 test('shared: a worker whose clock is five minutes ahead leaves others their jobs while they live, and takes them over when they do not', async () => {
-  const clock = manualClock(), storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }, { engine, die } = mortal(storage), began: string[] = []
-  const [one, other] = [await queueOn(engine, clock, () => {}), await queueOn(storage, { ...clock, now: () => clock.now() + 300_000 }, () => {})]
-  const define = (queue: typeof one, name: string) => queue.define('work', ({ signal }) => {
-    began.push(name)
-    return new Promise(resolve => signal.addEventListener('abort', () => resolve()))
-  }, { leaseMs: 8000 })
+  const clock = manualClock()
+  const storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }
+  const { engine, die } = mortal(storage)
+  const began: string[] = []
+  const [one, other] = [
+    await queueOn(engine, clock, () => {}),
+    await queueOn(storage, { ...clock, now: () => clock.now() + 300_000 }, () => {}),
+  ]
+  const define = (queue: typeof one, name: string) =>
+    queue.define(
+      'work',
+      ({ signal }) => {
+        began.push(name)
+        return new Promise(resolve => signal.addEventListener('abort', () => resolve()))
+      },
+      { leaseMs: 8000 },
+    )
   define(one, 'one')
   await one.enqueue('work', null)
   await clock.advance(100)
@@ -51,27 +62,36 @@ test('shared: a worker whose clock is five minutes ahead leaves others their job
   await other.close()
   await storage.close()
 })
-test('shared: a backlog that never ends does not keep a dead worker\'s job from being taken over', async () => {
-  const clock = manualClock(), storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }, { engine, die } = mortal(storage)
-  const doomed = await queueOn(engine, clock, () => {}), survivor = await queueOn(storage, clock, () => {})
+test("shared: a backlog that never ends does not keep a dead worker's job from being taken over", async () => {
+  const clock = manualClock()
+  const storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }
+  const { engine, die } = mortal(storage)
+  const doomed = await queueOn(engine, clock, () => {})
+  const survivor = await queueOn(storage, clock, () => {})
   const seen: string[] = []
   doomed.define('work', () => new Promise(() => undefined), { leaseMs: 8000 })
   const lost = await doomed.enqueue('work', 'lost')
   await clock.advance(100)
   die()
   for (let n = 0; n < 5; n++) await survivor.enqueue('work', `backlog ${n}`)
-  survivor.define('work', async ({ data }) => {
-    seen.push(String(data))
-    await clock.sleep(500)
-    // One comes for each that goes: there is never less to do.
-    if (data !== 'lost') await survivor.enqueue('work', `after ${String(data)}`)
-  }, { leaseMs: 8000, concurrency: 1 })
+  survivor.define(
+    'work',
+    async ({ data }) => {
+      seen.push(String(data))
+      await clock.sleep(500)
+      // One comes for each that goes: there is never less to do.
+      if (data !== 'lost') await survivor.enqueue('work', `after ${String(data)}`)
+    },
+    { leaseMs: 8000, concurrency: 1 },
+  )
   for (let n = 0; n < 60; n++) await clock.advance(500)
   assert.ok(seen.length > 20, `${seen.length} jobs`)
   assert.is(seen.filter(data => data === 'lost').length, 1)
   assert.is(await survivor.state(lost), 'done')
   let isClosed = false
-  const closed = survivor.close().then(() => { isClosed = true })
+  const closed = survivor.close().then(() => {
+    isClosed = true
+  })
   while (!isClosed) await clock.advance(1000)
   await closed
   await storage.close()

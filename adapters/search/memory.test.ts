@@ -3,5 +3,13 @@ import { scopedSearch } from '../../test/kit/scoped.ts'
 import { searchKit } from '../../test/kit/search.ts'
 import { memorySearch } from './memory.ts'
 
-for (const [name, face] of [['memory', memorySearch], ['memory, of a tenant', () => scopedSearch(memorySearch())]] as const) searchKit(test, name, { place: async () => ({ open: async () => face() }), survives: false, lacks: { another: 'it is in one process' } })
+for (const [name, face] of [
+  ['memory', memorySearch],
+  ['memory, of a tenant', () => scopedSearch(memorySearch())],
+] as const)
+  searchKit(test, name, {
+    place: async () => ({ open: async () => face() }),
+    survives: false,
+    lacks: { another: 'it is in one process' },
+  })
 test.run()

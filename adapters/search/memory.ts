@@ -11,15 +11,24 @@ import { failureOf, raise } from '../_shared/sqlite/failures.ts'
 
 export function memorySearch(): SearchEngine {
   const { check, shut } = gate(WHAT)
-  let opened: { readonly db: DatabaseSync; readonly calls: Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>> } | undefined
+  let opened:
+    | {
+        readonly db: DatabaseSync
+        readonly calls: Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>
+      }
+    | undefined
   let last: Promise<unknown> = Promise.resolve()
   const open = () => {
     const db = new DatabaseSync(':memory:')
     adopt(db)
     return { db, calls: createIndex(db) as never }
   }
-  const run = (call: Call, { signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<unknown> => {
-    // As if it had gone to a thread: what the caller changes afterwards changes nothing here, and each waits for the one before.
+  const run = (
+    call: Call,
+    { signal }: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<unknown> => {
+    // As if it had gone to a thread: what the caller changes afterwards changes nothing here, and
+    // each waits for the one before.
     const [kind, ...args] = structuredClone(call) as [string, ...unknown[]]
     const done = last.then(async () => {
       check()
@@ -34,7 +43,9 @@ export function memorySearch(): SearchEngine {
     return done
   }
   return searchEngine({
-    check, write: run, read: run,
+    check,
+    write: run,
+    read: run,
     ping: async () => undefined,
     async close() {
       if (!shut()) return
@@ -44,4 +55,9 @@ export function memorySearch(): SearchEngine {
   })
 }
 
-export default defineAdapter<SearchEngine>({ port: 'search', scheme: 'memory', fleeting: true, open: async () => memorySearch() })
+export default defineAdapter<SearchEngine>({
+  port: 'search',
+  scheme: 'memory',
+  fleeting: true,
+  open: async () => memorySearch(),
+})

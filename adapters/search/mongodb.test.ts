@@ -1,4 +1,5 @@
-// The kit against the server that MONGODB_URL names: MongoDB, or one that speaks its protocol. Each check has a database of its own, dropped afterwards.
+// The kit against the server that MONGODB_URL names: MongoDB, or one that speaks its protocol. Each
+// check has a database of its own, dropped afterwards.
 import { test } from 'uvu'
 import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
 import { searchKit } from '../../test/kit/search.ts'
@@ -10,7 +11,8 @@ else {
   searchKit(test, 'mongodb', {
     survives: true,
     place: async () => {
-      const { connect, clean } = freshDatabase(), clock = systemClock()
+      const { connect, clean } = freshDatabase()
+      const clock = systemClock()
       return { clean, open: async () => mongoSearch({ connection: await connect(), clock }) }
     },
   })

@@ -12,19 +12,39 @@ import { passagesOf } from '../_shared/opensearch/passages.ts'
 import { wholeOption } from '../_shared/options.ts'
 
 /** Resolves when a cluster answers; UNAVAILABLE when none does. */
-export async function openSearch({ url, clock, secret }: Pick<Opening, 'url' | 'clock' | 'secret'>): Promise<SearchEngine> {
-  const shards = wholeOption(url, 'shards', 1, { min: 1, max: 1024 }), asked = wholeOption(url, 'replicas', -1 as number, { max: 16 })
-  const connection = connect({ url, clock, secret }), { check, shut } = gate(WHAT)
+export async function openSearch({
+  url,
+  clock,
+  secret,
+}: Pick<Opening, 'url' | 'clock' | 'secret'>): Promise<SearchEngine> {
+  const shards = wholeOption(url, 'shards', 1, { min: 1, max: 1024 })
+  const asked = wholeOption(url, 'replicas', -1 as number, { max: 16 })
+  const connection = connect({ url, clock, secret })
+  const { check, shut } = gate(WHAT)
   const health = () => connection.call<{ number_of_data_nodes: number }>('GET', '/_cluster/health')
   try {
     const { number_of_data_nodes: nodes } = await health()
-    const indices = createIndices(connection, clock), bulk = createBulk(connection)
-    const generations = createGenerations({ connection, indices, bulk, clock, sizes: { shards, replicas: asked >= 0 ? asked : nodes > 1 ? 1 : 0 } })
+    const indices = createIndices(connection, clock)
+    const bulk = createBulk(connection)
+    const generations = createGenerations({
+      connection,
+      indices,
+      bulk,
+      clock,
+      sizes: { shards, replicas: asked >= 0 ? asked : nodes > 1 ? 1 : 0 },
+    })
     return {
       ...createContents(connection, indices, check),
       within(orgId) {
         check()
-        return passagesOf(checkedOrganisation(orgId), { connection, indices, bulk, generations, clock, check })
+        return passagesOf(checkedOrganisation(orgId), {
+          connection,
+          indices,
+          bulk,
+          generations,
+          clock,
+          check,
+        })
       },
       async ping() {
         check()
@@ -40,4 +60,9 @@ export async function openSearch({ url, clock, secret }: Pick<Opening, 'url' | '
   }
 }
 
-export default defineAdapter<SearchEngine>({ port: 'search', scheme: 'opensearch', options: urlOptions, open: openSearch })
+export default defineAdapter<SearchEngine>({
+  port: 'search',
+  scheme: 'opensearch',
+  options: urlOptions,
+  open: openSearch,
+})

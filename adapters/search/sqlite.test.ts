@@ -11,19 +11,28 @@ import { sqliteSearch } from './sqlite.ts'
 
 const folder = () => mkdtempSync(join(tmpdir(), 'agent-platform-search-'))
 searchKit(test, 'sqlite', {
-  survives: true, lacks: { another: 'one process at a time has it open' },
+  survives: true,
+  lacks: { another: 'one process at a time has it open' },
   place: async () => {
     const at = folder()
-    return { open: async () => sqliteSearch({ path: join(at, 'search.db') }), clean: async () => rmSync(at, { recursive: true }) }
+    return {
+      open: async () => sqliteSearch({ path: join(at, 'search.db') }),
+      clean: async () => rmSync(at, { recursive: true }),
+    }
   },
 })
 
 test('sqlite: until somebody searches there is no file and no thread, and asking whether it serves changes that not', async () => {
-  const at = folder(), path = join(at, 'search.db'), engine = sqliteSearch({ path })
+  const at = folder()
+  const path = join(at, 'search.db')
+  const engine = sqliteSearch({ path })
   await engine.ping()
   await engine.backup!(join(at, 'copy.db'))
   assert.equal(await engine.addresses({ limit: 1 }), [])
-  assert.equal([existsSync(path), existsSync(`${path}.lock`), existsSync(join(at, 'copy.db'))], [false, false, false])
+  assert.equal(
+    [existsSync(path), existsSync(`${path}.lock`), existsSync(join(at, 'copy.db'))],
+    [false, false, false],
+  )
   await engine.within(ORG).collections()
   assert.is(statSync(path).mode & 0o777, 0o600)
   await engine.close()
@@ -31,9 +40,19 @@ test('sqlite: until somebody searches there is no file and no thread, and asking
 })
 
 test('sqlite: a second server on the file, and a file of somebody else, are refused with a sentence', async () => {
-  const at = folder(), path = join(at, 'search.db'), engine = sqliteSearch({ path }), second = sqliteSearch({ path })
+  const at = folder()
+  const path = join(at, 'search.db')
+  const engine = sqliteSearch({ path })
+  const second = sqliteSearch({ path })
   await engine.within(ORG).collections()
-  const refused = async (other: typeof second) => other.within(ORG).collections().then(() => 'it was opened', (error: Error) => (assert.ok(hasCode(error, 'UNAVAILABLE')), error.message))
+  const refused = async (other: typeof second) =>
+    other
+      .within(ORG)
+      .collections()
+      .then(
+        () => 'it was opened',
+        (error: Error) => (assert.ok(hasCode(error, 'UNAVAILABLE')), error.message),
+      )
   assert.match(await refused(second), /another server has it open/)
   await engine.close()
   assert.equal(await second.within(ORG).collections(), [], 'tried again, it opens')
@@ -48,10 +67,23 @@ test('sqlite: a second server on the file, and a file of somebody else, are refu
 })
 
 test('sqlite: a full quota refuses with STORAGE_FULL and keeps what it has; a copy made while it runs is whole', async () => {
-  const at = folder(), engine = sqliteSearch({ path: join(at, 'search.db'), bytesMax: 1_000_000 }), passages = engine.within(ORG)
+  const at = folder()
+  const engine = sqliteSearch({ path: join(at, 'search.db'), bytesMax: 1_000_000 })
+  const passages = engine.within(ORG)
   await passages.define('c', plain)
   await index(passages, 'c', [{ id: 'small', text: 'needle' }])
-  const error = await passages.index('c', Array.from({ length: 100 }, (_, n) => ({ id: `${n}`, text: `${n} needle words `.repeat(1000) }))).then(() => undefined, (reason: unknown) => reason)
+  const error = await passages
+    .index(
+      'c',
+      Array.from({ length: 100 }, (_, n) => ({
+        id: `${n}`,
+        text: `${n} needle words `.repeat(1000),
+      })),
+    )
+    .then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
   assert.ok(hasCode(error, 'STORAGE_FULL'))
   assert.is(await passages.count('c'), 1)
   await index(passages, 'c', [{ id: 'other', text: 'needle' }])
@@ -64,14 +96,29 @@ test('sqlite: a full quota refuses with STORAGE_FULL and keeps what it has; a co
 })
 
 test('sqlite: of words that are common every one must be held', async () => {
-  const at = folder(), engine = sqliteSearch({ path: join(at, 'search.db') }), passages = engine.within(ORG), id = (n: number) => String(n).padStart(5, '0')
+  const at = folder()
+  const engine = sqliteSearch({ path: join(at, 'search.db') })
+  const passages = engine.within(ORG)
+  const id = (n: number) => String(n).padStart(5, '0')
   await passages.define('c', plain)
-  const fill = async (from: number, count: number, textOf: (n: number) => string) => index(passages, 'c', Array.from({ length: count }, (_, n) => ({ id: id(from + n), text: textOf(n) })))
+  const fill = async (from: number, count: number, textOf: (n: number) => string) =>
+    index(
+      passages,
+      'c',
+      Array.from({ length: count }, (_, n) => ({ id: id(from + n), text: textOf(n) })),
+    )
   for (let from = 0; from < 6000; from += 1000) await fill(from, 1000, () => 'left right')
   await fill(10_000, 900, n => (n % 2 ? 'left' : 'right'))
-  await index(passages, 'c', [10_700, 10_002].map(n => ({ id: id(n), text: 'right and left' })))
+  await index(
+    passages,
+    'c',
+    [10_700, 10_002].map(n => ({ id: id(n), text: 'right and left' })),
+  )
   const ours = { id: { prefix: '10' } }
-  const idsOfMatch = async (more: object) => (await passages.match('c', { text: 'left right', where: ours, limit: 100, ...more })).hits.map(hit => hit.id)
+  const idsOfMatch = async (more: object) =>
+    (await passages.match('c', { text: 'left right', where: ours, limit: 100, ...more })).hits.map(
+      hit => hit.id,
+    )
   assert.equal(await idsOfMatch({}), ['10700', '10002'])
   assert.equal(await idsOfMatch({ before: '10700' }), ['10002'])
   assert.equal(await idsOfMatch({ limit: 1 }), ['10700'])

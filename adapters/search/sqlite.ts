@@ -1,4 +1,5 @@
-// Passages in one SQLite file: FTS5 for words, exact cosine for vectors, in two threads: one that starts when something is written or asked for, one that starts with the first question.
+// Passages in one SQLite file: FTS5 for words, exact cosine for vectors, in two threads: one that
+// starts when something is written or asked for, one that starts with the first question.
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
@@ -11,30 +12,48 @@ import { quotaOf, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 
 const WHAT = 'The search index'
 
-type Threads = { readonly writer: Thread; readonly reader: () => Promise<Thread>; /** One that runs. */ readonly any: () => Thread | Promise<Thread>; readonly close: () => Promise<void> }
+type Threads = {
+  readonly writer: Thread
+  readonly reader: () => Promise<Thread>
+  /** One that runs. */
+  readonly any: () => Thread | Promise<Thread>
+  readonly close: () => Promise<void>
+}
 
-/** `sqlite:` is search.db in DATA_DIR; else `sqlite:./folder/search.db`, relative to the working directory, or `sqlite:///folder/search.db`. */
+/**
+ * `sqlite:` is search.db in DATA_DIR; else `sqlite:./folder/search.db`, relative to the working
+ * directory, or `sqlite:///folder/search.db`.
+ */
 function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): string {
   const path = decodeURIComponent(url.pathname)
   if (path === '' && url.host === '') return join(dataDir, 'search.db')
-  if (path.endsWith('/') || url.host !== '') throw fault('UNAVAILABLE', { what: WHAT, why: 'its URL is written sqlite:./folder/file.db or sqlite:///folder/file.db' })
+  if (path.endsWith('/') || url.host !== '')
+    throw fault('UNAVAILABLE', {
+      what: WHAT,
+      why: 'its URL is written sqlite:./folder/file.db or sqlite:///folder/file.db',
+    })
   return resolve(path)
 }
 
 async function start(path: string, bytesMax: number): Promise<Threads> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   // Loaded when somebody searches, not before.
-  const [{ lock }, { startThread }] = await Promise.all([import('../_shared/sqlite/database.ts'), import('../_shared/search-sqlite/threads.ts')]), held = lock(path)
+  const [{ lock }, { startThread }] = await Promise.all([
+    import('../_shared/sqlite/database.ts'),
+    import('../_shared/search-sqlite/threads.ts'),
+  ])
+  const held = lock(path)
   let reading: Promise<Thread> | undefined
   try {
     // The writer makes the file that the reader reads.
     const writer = await startThread({ path, bytesMax, role: 'write' })
     return {
       writer,
-      reader: () => (reading ??= startThread({ path, bytesMax, role: 'read' }).catch((error: unknown) => {
-        reading = undefined
-        throw error
-      })),
+      reader: () =>
+        (reading ??= startThread({ path, bytesMax, role: 'read' }).catch((error: unknown) => {
+          reading = undefined
+          throw error
+        })),
       any: () => reading ?? writer,
       async close() {
         await (await reading?.catch(() => undefined))?.close()
@@ -48,9 +67,16 @@ async function start(path: string, bytesMax: number): Promise<Threads> {
   }
 }
 
-export function sqliteSearch({ path, bytesMax = 0 }: { readonly path: string; readonly bytesMax?: number }): SearchEngine {
+export function sqliteSearch({
+  path,
+  bytesMax = 0,
+}: {
+  readonly path: string
+  readonly bytesMax?: number
+}): SearchEngine {
   const { check, shut } = gate(WHAT)
-  let threads: Promise<Threads> | undefined, closing: Promise<void> | undefined
+  let threads: Promise<Threads> | undefined
+  let closing: Promise<void> | undefined
   const started = (): Promise<Threads> => {
     check()
     // A start that failed is tried again by the next call.
@@ -65,7 +91,8 @@ export function sqliteSearch({ path, bytesMax = 0 }: { readonly path: string; re
     await running?.close()
   }
   const reader = async (): Promise<Thread> => (await started()).reader()
-  const isAbsent = () => threads === undefined && !existsSync(path), engine = searchEngine({
+  const isAbsent = () => threads === undefined && !existsSync(path)
+  const engine = searchEngine({
     check,
     write: async (call, options) => (await started()).writer.call(call, options),
     read: async (call, options) => (await reader()).call(call, options),
@@ -87,7 +114,9 @@ export function sqliteSearch({ path, bytesMax = 0 }: { readonly path: string; re
 }
 
 export default defineAdapter<SearchEngine>({
-  port: 'search', scheme: 'sqlite', exclusive: true,
+  port: 'search',
+  scheme: 'sqlite',
+  exclusive: true,
   options: sqliteOptions,
   open: async opening => sqliteSearch({ path: pathOf(opening), bytesMax: quotaOf(opening) }),
 })

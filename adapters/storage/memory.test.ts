@@ -4,7 +4,13 @@ import { storageKit } from '../../test/kit/storage.ts'
 import { manualClock } from '../clock/manual.ts'
 import { memoryStorage } from './memory.ts'
 
-for (const [name, face] of [['memory', memoryStorage], ['memory, of a tenant', (clock: ReturnType<typeof manualClock>) => scopedStorage(memoryStorage(clock))]] as const) {
+for (const [name, face] of [
+  ['memory', memoryStorage],
+  [
+    'memory, of a tenant',
+    (clock: ReturnType<typeof manualClock>) => scopedStorage(memoryStorage(clock)),
+  ],
+] as const) {
   storageKit(test, name, {
     survives: false,
     place: async () => {

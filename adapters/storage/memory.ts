@@ -1,21 +1,43 @@
-// Documents in memory, for tests and simulations: the same promises as on disk, and nothing left afterwards.
+// Documents in memory, for tests and simulations: the same promises as on disk, and nothing left
+// afterwards.
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Collection, Doc, Query, StorageEngine, Where } from '#ports/storage.ts'
 import {
-  applyChange, checkChange, checkCollection, checkDoc, checkQuery, checkSize, checkWhere, compareKeys, decodeCursor, documentBytesMax, encodeCursor, keyOf, limitDefault, matches, union,
-  type Fields, type Key,
+  applyChange,
+  checkChange,
+  checkCollection,
+  checkDoc,
+  checkQuery,
+  checkSize,
+  checkWhere,
+  compareKeys,
+  decodeCursor,
+  documentBytesMax,
+  encodeCursor,
+  keyOf,
+  limitDefault,
+  matches,
+  union,
+  type Fields,
+  type Key,
 } from '../_shared/documents.ts'
 
 type Unique = { readonly fields: readonly string[]; readonly taken: Map<string, string> }
-type Table = { readonly name: string; spec: Collection; expires: string | undefined; readonly docs: Map<string, Fields>; readonly uniques: Unique[] }
+type Table = {
+  readonly name: string
+  spec: Collection
+  expires: string | undefined
+  readonly docs: Map<string, Fields>
+  readonly uniques: Unique[]
+}
 
 const copy = <T>(value: unknown): T => JSON.parse(JSON.stringify(value)) as T
 
 /** Undefined where a field is absent: such a document takes no place in the unique index. */
 function uniqueKey(doc: Fields, fields: readonly string[]): string | undefined {
-  const keys = fields.map((field) => keyOf(doc[field]))
+  const keys = fields.map(field => keyOf(doc[field]))
   return keys.includes(null) ? undefined : JSON.stringify(keys)
 }
 
@@ -37,9 +59,11 @@ function put(table: Table, id: string, next: Fields | undefined): void {
 }
 
 function define(tables: Map<string, Table>, spec: Collection): void {
-  const { name, unique = [], expires } = spec, known = tables.get(name), table: Table = known ?? { name, spec, expires, docs: new Map(), uniques: [] }
+  const { name, unique = [], expires } = spec
+  const known = tables.get(name)
+  const table: Table = known ?? { name, spec, expires, docs: new Map(), uniques: [] }
   for (const fields of unique) {
-    if (table.uniques.some((known) => known.fields.join() === fields.join())) continue
+    if (table.uniques.some(known => known.fields.join() === fields.join())) continue
     const taken = new Map<string, string>()
     for (const [id, doc] of table.docs) {
       const key = uniqueKey(doc, fields)
@@ -54,32 +78,48 @@ function define(tables: Map<string, Table>, spec: Collection): void {
   tables.set(name, table)
 }
 
-function page(seen: Iterable<Fields>, { where, orderBy = ['id', 'asc'], limit = limitDefault, after }: Query) {
+function page(
+  seen: Iterable<Fields>,
+  { where, orderBy = ['id', 'asc'], limit = limitDefault, after }: Query,
+) {
   const [field, direction] = orderBy
   const sign = direction === 'asc' ? 1 : -1
   const place = (doc: Fields) => ({ key: keyOf(doc[field]) as Key, id: doc['id'] as string, doc })
   type Placed = ReturnType<typeof place>
-  const compare = (a: Omit<Placed, 'doc'>, b: Omit<Placed, 'doc'>) => sign * (compareKeys(a.key, b.key) || compareKeys(a.id, b.id))
+  const compare = (a: Omit<Placed, 'doc'>, b: Omit<Placed, 'doc'>) =>
+    sign * (compareKeys(a.key, b.key) || compareKeys(a.id, b.id))
   const from = after === undefined ? undefined : decodeCursor(orderBy, after)
   const found: Placed[] = []
-  for (const doc of seen) if (matches(doc, where) && keyOf(doc[field]) !== null) found.push(place(doc))
-  const rest = found.sort(compare).filter((placed) => !from || compare(placed, from) > 0)
+  for (const doc of seen)
+    if (matches(doc, where) && keyOf(doc[field]) !== null) found.push(place(doc))
+  const rest = found.sort(compare).filter(placed => !from || compare(placed, from) > 0)
   const items = rest.slice(0, limit)
-  return { items: items.map(({ doc }) => copy<never>(doc)), ...(rest.length > limit ? { next: encodeCursor(orderBy, items.at(-1)!) } : {}) }
+  return {
+    items: items.map(({ doc }) => copy<never>(doc)),
+    ...(rest.length > limit ? { next: encodeCursor(orderBy, items.at(-1)!) } : {}),
+  }
 }
 
-type Tables = { readonly of: (collection: Collection) => Table; readonly living: (table: Table, id: string) => Fields | undefined; readonly sweep: (table: Table) => void; readonly seen: (table: Table, where?: Where) => Fields[] }
+type Tables = {
+  readonly of: (collection: Collection) => Table
+  readonly living: (table: Table, id: string) => Fields | undefined
+  readonly sweep: (table: Table) => void
+  readonly seen: (table: Table, where?: Where) => Fields[]
+}
 
 /** What can be seen: a document past its expiry is taken out when somebody looks. */
 function createTables(tables: ReadonlyMap<string, Table>, clock: Clock): Tables {
-  const expired = ({ expires }: Table, doc: Fields): boolean => expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= clock.now()
+  const expired = ({ expires }: Table, doc: Fields): boolean =>
+    expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= clock.now()
   const sweep = (table: Table) => {
-    if (table.expires !== undefined) for (const [id, doc] of table.docs) if (expired(table, doc)) put(table, id, undefined)
+    if (table.expires !== undefined)
+      for (const [id, doc] of table.docs) if (expired(table, doc)) put(table, id, undefined)
   }
   return {
     of({ name }) {
       const table = tables.get(name)
-      if (!table) throw fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' })
+      if (!table)
+        throw fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' })
       return table
     },
     living(table, id) {
@@ -89,7 +129,7 @@ function createTables(tables: ReadonlyMap<string, Table>, clock: Clock): Tables 
     sweep,
     seen(table, where) {
       sweep(table)
-      return [...table.docs.values()].filter((doc) => matches(doc, where))
+      return [...table.docs.values()].filter(doc => matches(doc, where))
     },
   }
 }
@@ -125,7 +165,9 @@ function createEngine(clock: Clock): StorageEngine {
     },
     async collections() {
       open()
-      return [...kept.values()].map(({ spec }) => copy<Collection>(spec)).sort((a, b) => compareKeys(a.name, b.name))
+      return [...kept.values()]
+        .map(({ spec }) => copy<Collection>(spec))
+        .sort((a, b) => compareKeys(a.name, b.name))
     },
     async insert(collection, doc) {
       open()
@@ -135,7 +177,11 @@ function createEngine(clock: Clock): StorageEngine {
       open()
       of(collection)
       for (const [inserted, doc] of docs.entries()) {
-        try { insert(collection, doc) } catch (error) { return { inserted, error: error as Error } }
+        try {
+          insert(collection, doc)
+        } catch (error) {
+          return { inserted, error: error as Error }
+        }
       }
       return { inserted: docs.length }
     },
@@ -162,7 +208,7 @@ function createEngine(clock: Clock): StorageEngine {
       checkWhere(where)
       checkChange(changing)
       const table = of(collection)
-      return seen(table, where).map((doc) => change(table, doc, changing)).length
+      return seen(table, where).map(doc => change(table, doc, changing)).length
     },
     async remove(collection, id, options = {}) {
       open()
@@ -177,15 +223,19 @@ function createEngine(clock: Clock): StorageEngine {
       open()
       checkWhere(where)
       const table = of(collection)
-      return seen(table, where).map((doc) => put(table, doc['id'] as string, undefined)).length
+      return seen(table, where).map(doc => put(table, doc['id'] as string, undefined)).length
     },
     async count(collection, where = {}) {
       open()
       checkWhere(where)
       return seen(of(collection), where).length
     },
-    async durable() { open() },
-    async ping() { open() },
+    async durable() {
+      open()
+    },
+    async ping() {
+      open()
+    },
     async close() {
       closed = true
       kept.clear()
@@ -195,4 +245,9 @@ function createEngine(clock: Clock): StorageEngine {
 
 export const memoryStorage = (clock: Clock): StorageEngine => createEngine(clock)
 
-export default defineAdapter<StorageEngine>({ port: 'storage', scheme: 'memory', fleeting: true, open: async ({ clock }) => memoryStorage(clock) })
+export default defineAdapter<StorageEngine>({
+  port: 'storage',
+  scheme: 'memory',
+  fleeting: true,
+  open: async ({ clock }) => memoryStorage(clock),
+})

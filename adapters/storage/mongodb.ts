@@ -1,35 +1,88 @@
-// Documents in MongoDB, in any deployment of it: no transaction is asked for. What a change does is worked out by the code that every adapter shares, and written where nobody else has
-// written meanwhile; a conflict is worked out anew. One process's calls on a document keep their order.
+// Documents in MongoDB, in any deployment of it: no transaction is asked for. What a change does is
+// worked out by the code that every adapter shares, and written where nobody else has
+// written meanwhile; a conflict is worked out anew. One process's calls on a document keep their
+// order.
 import { MongoBulkWriteError, type Collection as Kept } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Change, Collection, Doc, Query, StorageEngine, Where } from '#ports/storage.ts'
-import { applyChange, checkChange, checkCollection, checkDoc, checkQuery, checkSize, checkWhere, decodeCursor, documentBytesMax, encodeCursor, keyOf, limitDefault, matches, union, type Fields, type Key } from '../_shared/documents.ts'
+import {
+  applyChange,
+  checkChange,
+  checkCollection,
+  checkDoc,
+  checkQuery,
+  checkSize,
+  checkWhere,
+  decodeCursor,
+  documentBytesMax,
+  encodeCursor,
+  keyOf,
+  limitDefault,
+  matches,
+  union,
+  type Fields,
+  type Key,
+} from '../_shared/documents.ts'
 import { createLanes, type Lanes } from '../_shared/lanes.ts'
-import { closed, connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
+import {
+  closed,
+  connect,
+  orTold,
+  told,
+  urlOptions,
+  type Connection,
+} from '../_shared/mongodb/database.ts'
 import { all, behind, conditions, type Stored } from '../_shared/mongodb/filters.ts'
 import { createIndexes, sortOf } from '../_shared/mongodb/indexes.ts'
 import type { Bound } from '../_shared/mongodb/sends.ts'
 
-type Table = { readonly name: string; spec: Collection; readonly kept: Kept<Stored>; readonly lanes: Lanes; expires: string | undefined; sweptAt: number }
+type Table = {
+  readonly name: string
+  spec: Collection
+  readonly kept: Kept<Stored>
+  readonly lanes: Lanes
+  expires: string | undefined
+  sweptAt: number
+}
 
-/** Names of collections that are the adapter's own begin with an underscore, which no declared one does. */
+/**
+ * Names of collections that are the adapter's own begin with an underscore, which no declared one
+ * does.
+ */
 const prefix = 'c_'
 /** A collection of the adapter's own: what each declared one is, as JSON. */
 const specsName = '_collections'
-/** How often documents past their expiry are taken out, in milliseconds; nobody sees them meanwhile. */
+/**
+ * How often documents past their expiry are taken out, in milliseconds; nobody sees them meanwhile.
+ */
 const sweepMs = 60_000
 /** Of the documents that a change of many goes through, so many are read at a time. */
 const pageDocuments = 200
 
 const docOf = ({ _id, _rev: _, ...fields }: Stored): Fields => ({ id: _id, ...fields })
-const storedOf = ({ id, ...fields }: Fields, rev: number): Stored => ({ _id: id as string, ...fields, _rev: rev })
+const storedOf = ({ id, ...fields }: Fields, rev: number): Stored => ({
+  _id: id as string,
+  ...fields,
+  _rev: rev,
+})
 const revOf = ({ _rev: rev }: Stored) => rev as number
 
-export function mongoStorage({ connection: { db, send, ping, close }, clock, log }: { connection: Connection; clock: Clock; log: Log }): StorageEngine {
-  const tables = new Map<string, Table>(), specs = db.collection<{ _id: string; spec: string }>(specsName), indexes = createIndexes({ db, clock, log })
-  let isClosed = false, closing: Promise<void> | undefined
+export function mongoStorage({
+  connection: { db, send, ping, close },
+  clock,
+  log,
+}: {
+  connection: Connection
+  clock: Clock
+  log: Log
+}): StorageEngine {
+  const tables = new Map<string, Table>()
+  const specs = db.collection<{ _id: string; spec: string }>(specsName)
+  const indexes = createIndexes({ db, clock, log })
+  let isClosed = false
+  let closing: Promise<void> | undefined
 
   const check = () => {
     if (isClosed) throw closed()
@@ -37,10 +90,12 @@ export function mongoStorage({ connection: { db, send, ping, close }, clock, log
   const of = ({ name }: Collection): Table => {
     check()
     const table = tables.get(name)
-    if (!table) throw fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' })
+    if (!table)
+      throw fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' })
     return table
   }
-  const isExpired = ({ expires }: Table, doc: Fields) => expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= clock.now()
+  const isExpired = ({ expires }: Table, doc: Fields) =>
+    expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= clock.now()
   const expired = (table: Table) => ({ [table.expires!]: { $type: 'number', $lte: clock.now() } })
   const living = (table: Table) => (table.expires === undefined ? [] : [{ $nor: [expired(table)] }])
   const seen = (table: Table, where: Where | undefined) => [...conditions(where), ...living(table)]
@@ -50,8 +105,16 @@ export function mongoStorage({ connection: { db, send, ping, close }, clock, log
     table.sweptAt = clock.monotonic()
     return (await orTold(table.kept.deleteMany(expired(table) as never))).deletedCount > 0
   }
-  const sweepNow = async (table: Table) => void (table.expires !== undefined && clock.monotonic() - table.sweptAt > sweepMs && (await sweep(table)))
-  /** A document past its expiry that still waits to be taken out must not take the place of a new one. */
+  const sweepNow = async (table: Table) =>
+    void (
+      table.expires !== undefined &&
+      clock.monotonic() - table.sweptAt > sweepMs &&
+      (await sweep(table))
+    )
+  /**
+   * A document past its expiry that still waits to be taken out must not take the place of a new
+   * one.
+   */
   const write = async <T>(table: Table, act: (bound: Bound) => Promise<T>): Promise<T> => {
     try {
       return await send(act)
@@ -65,23 +128,46 @@ export function mongoStorage({ connection: { db, send, ping, close }, clock, log
     const stored = await orTold(table.kept.findOne({ _id: id }))
     return stored && !isExpired(table, docOf(stored)) ? stored : undefined
   }
-  const changed = async (table: Table, id: string, change: Change, where: Where | undefined): Promise<Fields | undefined> => {
+  const changed = async (
+    table: Table,
+    id: string,
+    change: Change,
+    where: Where | undefined,
+  ): Promise<Fields | undefined> => {
     for (;;) {
       const stored = await read(table, id)
       if (!stored || !matches(docOf(stored), where)) return undefined
-      const text = JSON.stringify(applyChange(docOf(stored), change)), next = JSON.parse(text) as Fields
+      const text = JSON.stringify(applyChange(docOf(stored), change))
+      const next = JSON.parse(text) as Fields
       checkSize(table.name, text)
-      const { matchedCount } = await write(table, (bound) =>
-        table.kept.replaceOne({ _id: id, _rev: revOf(stored) } as never, storedOf(next, revOf(stored) + 1), { ...bound }))
+      const { matchedCount } = await write(table, bound =>
+        table.kept.replaceOne(
+          { _id: id, _rev: revOf(stored) } as never,
+          storedOf(next, revOf(stored) + 1),
+          { ...bound },
+        ),
+      )
       if (matchedCount === 1) return next
     }
   }
   /** Each document once, though it may still match after its change. */
-  const eachOf = async (table: Table, where: Where, act: (id: string) => Promise<boolean>): Promise<number> => {
-    let count = 0, last: string | undefined
+  const eachOf = async (
+    table: Table,
+    where: Where,
+    act: (id: string) => Promise<boolean>,
+  ): Promise<number> => {
+    let count = 0
+    let last: string | undefined
     for (;;) {
-      const found = await orTold(table.kept.find(all([...seen(table, where), ...(last === undefined ? [] : [{ _id: { $gt: last } }])]), { projection: { _id: 1 }, sort: { _id: 1 }, limit: pageDocuments }).toArray())
-      for (const { _id } of found) if (await act(last = _id)) count++
+      const found = await orTold(
+        table.kept
+          .find(
+            all([...seen(table, where), ...(last === undefined ? [] : [{ _id: { $gt: last } }])]),
+            { projection: { _id: 1 }, sort: { _id: 1 }, limit: pageDocuments },
+          )
+          .toArray(),
+      )
+      for (const { _id } of found) if (await act((last = _id))) count++
       if (found.length < pageDocuments) return count
     }
   }
@@ -97,42 +183,77 @@ export function mongoStorage({ connection: { db, send, ping, close }, clock, log
     async define(collection) {
       check()
       checkCollection(collection)
-      const { name } = collection, kept = db.collection<Stored>(prefix + name), known = tables.get(name), spec = known ? union(known.spec, collection) : collection, text = JSON.stringify(spec)
-      const [noted] = await Promise.all([orTold(specs.findOne({ _id: name })), indexes.want(spec, prefix + name)])
-      // Most often it stands there already, and to look costs less than a write that a majority has to have.
-      if (noted?.spec !== text) await orTold(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
-      const table = known ?? { name, spec, kept, lanes: createLanes(), expires: undefined, sweptAt: clock.monotonic() }
+      const { name } = collection
+      const kept = db.collection<Stored>(prefix + name)
+      const known = tables.get(name)
+      const spec = known ? union(known.spec, collection) : collection
+      const text = JSON.stringify(spec)
+      const [noted] = await Promise.all([
+        orTold(specs.findOne({ _id: name })),
+        indexes.want(spec, prefix + name),
+      ])
+      // Most often it stands there already, and to look costs less than a write that a majority has
+      // to have.
+      if (noted?.spec !== text)
+        await orTold(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
+      const table = known ?? {
+        name,
+        spec,
+        kept,
+        lanes: createLanes(),
+        expires: undefined,
+        sweptAt: clock.monotonic(),
+      }
       table.spec = spec
       table.expires = collection.expires ?? table.expires
       tables.set(name, table)
     },
     async collections() {
       check()
-      const known = await orTold(specs.find({}, { sort: { _id: 1 } }).toArray()), names = new Set(known.map(({ _id }) => _id))
+      const known = await orTold(specs.find({}, { sort: { _id: 1 } }).toArray())
+      const names = new Set(known.map(({ _id }) => _id))
       for (const { name } of await orTold(db.listCollections({}, { nameOnly: true }).toArray())) {
         if (!name.startsWith(prefix) || names.has(name.slice(prefix.length))) continue
-        throw fault('UNAVAILABLE', { what: 'The list of collections', why: `it does not say what ${name.slice(prefix.length)} is, which a program of before this version made; start the server on it once` })
+        throw fault('UNAVAILABLE', {
+          what: 'The list of collections',
+          why:
+            `it does not say what ${name.slice(prefix.length)} is, which a program of before ` +
+            'this version made; start the server on it once',
+        })
       }
       return known.map(({ spec }) => JSON.parse(spec) as Collection)
     },
     async insert(collection, doc) {
-      const table = of(collection), stored = insertable(table, doc)
-      await table.lanes.one(doc.id, () => write(table, (bound) => table.kept.insertOne(stored, { ...bound })))
+      const table = of(collection)
+      const stored = insertable(table, doc)
+      await table.lanes.one(doc.id, () =>
+        write(table, bound => table.kept.insertOne(stored, { ...bound })),
+      )
       await sweepNow(table)
     },
     async insertMany(collection, docs) {
-      const table = of(collection), stored: Stored[] = []
+      const table = of(collection)
+      const stored: Stored[] = []
       let bad: Error | undefined
-      try { for (const doc of docs) stored.push(insertable(table, doc)) } catch (error) { bad = error as Error }
+      try {
+        for (const doc of docs) stored.push(insertable(table, doc))
+      } catch (error) {
+        bad = error as Error
+      }
       const outcome = await table.lanes.many(async () => {
-        for (let done = 0; done < stored.length;) {
+        for (let done = 0; done < stored.length; ) {
           try {
             await orTold(sweepNow(table))
-            done += (await send((bound) => table.kept.insertMany(stored.slice(done), { ordered: true, ...bound }))).insertedCount
+            done += (
+              await send(bound =>
+                table.kept.insertMany(stored.slice(done), { ordered: true, ...bound }),
+              )
+            ).insertedCount
           } catch (error) {
             if (error instanceof MongoBulkWriteError) done += error.insertedCount
             const known = told(error) as Error
-            if ((known as { code?: string }).code !== 'DUPLICATE' || !(await sweep(table))) return { inserted: done, error: known }
+            if ((known as { code?: string }).code !== 'DUPLICATE' || !(await sweep(table)))
+              return { inserted: done, error: known }
           }
         }
         return { inserted: stored.length }
@@ -148,12 +269,32 @@ export function mongoStorage({ connection: { db, send, ping, close }, clock, log
     },
     async find(collection, query: Query = {}) {
       checkQuery(query)
-      const table = of(collection), { where, orderBy = ['id', 'asc'] as const, limit = limitDefault, after } = query, [field, direction] = orderBy
+      const table = of(collection)
+      const { where, orderBy = ['id', 'asc'] as const, limit = limitDefault, after } = query
+      const [field, direction] = orderBy
       const from = after === undefined ? undefined : decodeCursor(orderBy, after)
       return table.lanes.look(async () => {
-        const found = await orTold(table.kept.find(all([...seen(table, where), ...behind(field, direction, from)]), { sort: sortOf(table.spec, where, [field, direction]), limit: limit + 1 }).toArray())
-        const items = found.slice(0, limit).map(docOf), last = items.at(-1)
-        return { items: items as never[], ...(found.length > limit ? { next: encodeCursor(orderBy, { key: keyOf(last![field]) as Key, id: last!['id'] as string }) } : {}) }
+        const found = await orTold(
+          table.kept
+            .find(all([...seen(table, where), ...behind(field, direction, from)]), {
+              sort: sortOf(table.spec, where, [field, direction]),
+              limit: limit + 1,
+            })
+            .toArray(),
+        )
+        const items = found.slice(0, limit).map(docOf)
+        const last = items.at(-1)
+        return {
+          items: items as never[],
+          ...(found.length > limit
+            ? {
+                next: encodeCursor(orderBy, {
+                  key: keyOf(last![field]) as Key,
+                  id: last!['id'] as string,
+                }),
+              }
+            : {}),
+        }
       })
     },
     async update(collection, id, change, { if: where } = {}) {
@@ -166,7 +307,9 @@ export function mongoStorage({ connection: { db, send, ping, close }, clock, log
       checkWhere(where)
       checkChange(change)
       const table = of(collection)
-      return table.lanes.many(() => eachOf(table, where, async id => (await changed(table, id, change, where)) !== undefined))
+      return table.lanes.many(() =>
+        eachOf(table, where, async id => (await changed(table, id, change, where)) !== undefined),
+      )
     },
     async remove(collection, id, { if: where } = {}) {
       if (where) checkWhere(where)
@@ -175,14 +318,20 @@ export function mongoStorage({ connection: { db, send, ping, close }, clock, log
         for (;;) {
           const stored = await read(table, id)
           if (!stored || !matches(docOf(stored), where)) return false
-          if ((await orTold(table.kept.deleteOne({ _id: id, _rev: revOf(stored) } as never))).deletedCount === 1) return true
+          if (
+            (await orTold(table.kept.deleteOne({ _id: id, _rev: revOf(stored) } as never)))
+              .deletedCount === 1
+          )
+            return true
         }
       })
     },
     async removeMany(collection, where) {
       checkWhere(where)
       const table = of(collection)
-      return table.lanes.many(async () => (await orTold(table.kept.deleteMany(all(seen(table, where))))).deletedCount)
+      return table.lanes.many(
+        async () => (await orTold(table.kept.deleteMany(all(seen(table, where))))).deletedCount,
+      )
     },
     async count(collection, where = {}) {
       checkWhere(where)
@@ -199,9 +348,16 @@ export function mongoStorage({ connection: { db, send, ping, close }, clock, log
     },
     close() {
       isClosed = true
-      return (closing ??= Promise.all([...tables.values()].map(({ lanes }) => lanes.settled())).then(indexes.close).then(close))
+      return (closing ??= Promise.all([...tables.values()].map(({ lanes }) => lanes.settled()))
+        .then(indexes.close)
+        .then(close))
     },
   }
 }
 
-export default defineAdapter<StorageEngine>({ port: 'storage', scheme: 'mongodb', options: urlOptions, open: async ({ url, clock, log }) => mongoStorage({ connection: await connect(url), clock, log }) })
+export default defineAdapter<StorageEngine>({
+  port: 'storage',
+  scheme: 'mongodb',
+  options: urlOptions,
+  open: async ({ url, clock, log }) => mongoStorage({ connection: await connect(url), clock, log }),
+})

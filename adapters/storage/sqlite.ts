@@ -1,12 +1,30 @@
-// Documents in one SQLite file: no service to run, and a write that is said to be on disk is on disk.
+// Documents in one SQLite file: no service to run, and a write that is said to be on disk is on
+// disk.
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Opening } from '#ports/adapter.ts'
 import type { Collection, Doc, Page, Query, StorageEngine } from '#ports/storage.ts'
-import { checkChange, checkCollection, checkDoc, checkQuery, checkWhere, documentBytesMax, indexedFields, keyOf, limitDefault, union } from '../_shared/documents.ts'
+import {
+  checkChange,
+  checkCollection,
+  checkDoc,
+  checkQuery,
+  checkWhere,
+  documentBytesMax,
+  indexedFields,
+  keyOf,
+  limitDefault,
+  union,
+} from '../_shared/documents.ts'
 import { backUp } from '../_shared/sqlite/backup.ts'
 import { raise } from '../_shared/sqlite/failures.ts'
 import type { Failure } from '../_shared/sqlite/protocol.ts'
-import { pathOf, quotaOf, writerKey, type SharesWriter, sqliteOptions } from '../_shared/sqlite/sharing.ts'
+import {
+  pathOf,
+  quotaOf,
+  writerKey,
+  type SharesWriter,
+  sqliteOptions,
+} from '../_shared/sqlite/sharing.ts'
 import { openWriter, type Writer } from '../_shared/sqlite/writer.ts'
 
 const sweepEveryMs = 60_000
@@ -14,7 +32,8 @@ const sweepRows = 500
 
 type Known = { readonly at: number; spec: Collection; fields: readonly string[] }
 
-const parse = (json: string | undefined) => (json === undefined ? undefined : (JSON.parse(json) as Doc))
+const parse = (json: string | undefined) =>
+  json === undefined ? undefined : (JSON.parse(json) as Doc)
 const same = <T>(value: T) => value
 
 function createCollections(writer: Writer) {
@@ -22,10 +41,12 @@ function createCollections(writer: Writer) {
   let count = 0
   return {
     /** Those whose documents expire. */
-    expiring: () => [...known.values()].filter(({ spec }) => spec.expires !== undefined).map(({ at }) => at),
+    expiring: () =>
+      [...known.values()].filter(({ spec }) => spec.expires !== undefined).map(({ at }) => at),
     get({ name }: Collection): Known {
       const found = known.get(name)
-      if (!found) throw fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' })
+      if (!found)
+        throw fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' })
       return found
     },
     async define(given: Collection): Promise<void> {
@@ -40,12 +61,19 @@ function createCollections(writer: Writer) {
   }
 }
 
-function createEngine(writer: Writer, collections: ReturnType<typeof createCollections>): StorageEngine & SharesWriter {
+function createEngine(
+  writer: Writer,
+  collections: ReturnType<typeof createCollections>,
+): StorageEngine & SharesWriter {
   function row(collection: Collection, doc: Doc) {
     const { at, fields } = collections.get(collection)
     const json = JSON.stringify(doc)
     checkDoc(collection.name, doc, json)
-    return { at, json, keys: fields.map((field) => keyOf((doc as unknown as Record<string, unknown>)[field])) }
+    return {
+      at,
+      json,
+      keys: fields.map(field => keyOf((doc as unknown as Record<string, unknown>)[field])),
+    }
   }
 
   return {
@@ -53,7 +81,10 @@ function createEngine(writer: Writer, collections: ReturnType<typeof createColle
     limits: { documentBytesMax },
     exclusive: true,
     define: collections.define,
-    collections: () => writer.read(['collections'], (specs: string[]) => specs.map(spec => JSON.parse(spec) as Collection)),
+    collections: () =>
+      writer.read(['collections'], (specs: string[]) =>
+        specs.map(spec => JSON.parse(spec) as Collection),
+      ),
     async insert(collection, doc) {
       const { at, json, keys } = row(collection, doc)
       return writer.write(['insert', at, doc.id, json, keys], same<undefined>)
@@ -82,43 +113,71 @@ function createEngine(writer: Writer, collections: ReturnType<typeof createColle
       checkQuery(query)
       const { where = {}, orderBy = ['id', 'asc'], limit = limitDefault, after } = query
       const page = ([next, ...docs]: string[]): Page<D> => {
-        const items = docs.map((doc) => JSON.parse(doc) as D)
+        const items = docs.map(doc => JSON.parse(doc) as D)
         return next === undefined ? { items } : { items, next }
       }
-      return writer.read(['find', collections.get(collection).at, JSON.stringify({ where, orderBy, limit, after })], page)
+      return writer.read(
+        ['find', collections.get(collection).at, JSON.stringify({ where, orderBy, limit, after })],
+        page,
+      )
     },
     async update(collection, id, change, options = {}) {
       checkChange(change)
       if (options.if) checkWhere(options.if)
-      return writer.write(['update', collections.get(collection).at, id, JSON.stringify([change, options.if ?? null])], parse) as Promise<never>
+      return writer.write(
+        [
+          'update',
+          collections.get(collection).at,
+          id,
+          JSON.stringify([change, options.if ?? null]),
+        ],
+        parse,
+      ) as Promise<never>
     },
     async updateMany(collection, where, change) {
       checkWhere(where)
       checkChange(change)
-      return writer.write(['updateMany', collections.get(collection).at, JSON.stringify([where, change])], same<number>)
+      return writer.write(
+        ['updateMany', collections.get(collection).at, JSON.stringify([where, change])],
+        same<number>,
+      )
     },
     async remove(collection, id, options = {}) {
       if (options.if) checkWhere(options.if)
-      return writer.write(['remove', collections.get(collection).at, id, options.if && JSON.stringify(options.if)], same<boolean>)
+      return writer.write(
+        ['remove', collections.get(collection).at, id, options.if && JSON.stringify(options.if)],
+        same<boolean>,
+      )
     },
     async removeMany(collection, where) {
       checkWhere(where)
-      return writer.write(['removeMany', collections.get(collection).at, JSON.stringify(where)], same<number>)
+      return writer.write(
+        ['removeMany', collections.get(collection).at, JSON.stringify(where)],
+        same<number>,
+      )
     },
     async count(collection, where = {}) {
       checkWhere(where)
-      return writer.read(['count', collections.get(collection).at, JSON.stringify(where)], same<number>)
+      return writer.read(
+        ['count', collections.get(collection).at, JSON.stringify(where)],
+        same<number>,
+      )
     },
     durable: writer.durable,
     epoch: writer.epoch,
     ping: () => writer.read(['ping'], () => undefined),
-    backup: (path) => backUp(writer, path),
+    backup: path => backUp(writer, path),
     close: writer.close,
   }
 }
 
 /** Takes out what has expired, a little at a time, so that nobody waits long. */
-async function sweepForever({ clock, log }: Opening, writer: Writer, places: () => readonly number[], signal: AbortSignal): Promise<void> {
+async function sweepForever(
+  { clock, log }: Opening,
+  writer: Writer,
+  places: () => readonly number[],
+  signal: AbortSignal,
+): Promise<void> {
   while (!signal.aborted) {
     await clock.sleep(sweepEveryMs, signal)
     for (const at of places()) {
@@ -137,7 +196,10 @@ export default defineAdapter<StorageEngine>({
   options: sqliteOptions,
   async open(opening) {
     const { clock } = opening
-    const writer = await openWriter({ path: pathOf(opening), bytesMax: quotaOf(opening) }, clock.now)
+    const writer = await openWriter(
+      { path: pathOf(opening), bytesMax: quotaOf(opening) },
+      clock.now,
+    )
     const stop = new AbortController()
     writer.watch({ settled() {}, lost() {}, ended: () => stop.abort() })
     const collections = createCollections(writer)

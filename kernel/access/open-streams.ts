@@ -1,10 +1,15 @@
-// The event streams that are open, and whether their callers may still read them: a stream outlives the
+// The event streams that are open, and whether their callers may still read them: a stream outlives
+// the
 // moment in which its caller was checked, and must not outlive the rights that were found then.
 import type { WireEvent } from '#contracts/contract.ts'
 import type { Clock } from '#ports/clock.ts'
 
-/** How often an open stream's caller is checked again, and how often those whose time has come are looked for. */
-const recheckMs = 60_000, lookMs = 1000
+/**
+ * How often an open stream's caller is checked again, and how often those whose time has come are
+ * looked for.
+ */
+const recheckMs = 60_000
+const lookMs = 1000
 
 type Batches = AsyncIterable<readonly WireEvent[]>
 type Step = IteratorResult<readonly WireEvent[]> | 'due'
@@ -19,7 +24,8 @@ type Access = {
 type Open = { readonly wake: () => void; dueAt: number }
 
 export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep' | 'monotonic'> }) {
-  const byUser = new Map<string, Set<Open>>(), all = new Set<Open>()
+  const byUser = new Map<string, Set<Open>>()
+  const all = new Set<Open>()
   let looking = false
 
   /** One timer for all streams, as long as there are some. */
@@ -44,15 +50,20 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep' | 'mon
       if (opened.size === 0 && byUser.get(userId) === opened) byUser.delete(userId)
     }
   }
-  async function* guarded(events: Batches, { userId, check, signal }: Access & { userId: string }): Batches {
+  async function* guarded(
+    events: Batches,
+    { userId, check, signal }: Access & { userId: string },
+  ): Batches {
     const iterator = events[Symbol.asyncIterator]()
-    let isDue = false, settle: (step: Step) => void = () => undefined
+    let isDue = false
+    let settle: (step: Step) => void = () => undefined
     const wake = (): void => {
       isDue = true
       settle('due')
     }
     const gone = (): void => settle({ done: true, value: undefined })
-    // A promise a step: racing with one that lasts as long as the stream would keep every event of it.
+    // A promise a step: racing with one that lasts as long as the stream would keep every event of
+    // it.
     const step = (next: Promise<IteratorResult<readonly WireEvent[]>>): Promise<Step> =>
       new Promise((resolve, reject) => {
         settle = resolve
@@ -60,7 +71,8 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep' | 'mon
         else if (isDue) resolve('due')
         next.then(resolve, reject)
       })
-    const one: Open = { wake, dueAt: clock.monotonic() + recheckMs }, forget = register(userId, one)
+    const one: Open = { wake, dueAt: clock.monotonic() + recheckMs }
+    const forget = register(userId, one)
     signal.addEventListener('abort', gone, { once: true })
     try {
       let next = iterator.next()
@@ -86,9 +98,12 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep' | 'mon
   return {
     /** Checks the callers of this user's open streams now. */
     recheck(userId: string): void {
-      for (const { wake } of [...byUser.get(userId) ?? []]) wake()
+      for (const { wake } of [...(byUser.get(userId) ?? [])]) wake()
     },
-    /** The same events until they end, or until their caller may no longer read them: then it rejects with the fault. */
+    /**
+     * The same events until they end, or until their caller may no longer read them: then it
+     * rejects with the fault.
+     */
     guard: (events: Batches, { userId, ...access }: Access): Batches =>
       userId === undefined ? events : guarded(events, { ...access, userId }),
   }

@@ -1,4 +1,5 @@
-// The admin socket: commands run inside the living server, one JSON line each way. Who may open DATA_DIR may command.
+// The admin socket: commands run inside the living server, one JSON line each way. Who may open
+// DATA_DIR may command.
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Socket } from 'node:net'
@@ -10,28 +11,57 @@ import { requirePrivate } from './private.ts'
 import { createValidator } from '../validate.ts'
 
 export type Commands = ReadonlyMap<string, RunnableCommand>
-type Answer = { readonly ok: true; readonly result: unknown } | { readonly ok: false; readonly error: string }
+type Answer =
+  | { readonly ok: true; readonly result: unknown }
+  | { readonly ok: false; readonly error: string }
 /** Unix socket paths end at 107 bytes (unix(7)). */
 const socketPathMax = 100
 const lineMax = 1 << 20
 
 export function socketPath(dataDir: string): string {
   const inside = join(resolve(dataDir), 'admin.sock')
-  return inside.length <= socketPathMax ? inside : join(tmpdir(), `agent-platform-${createHash('sha256').update(inside).digest('hex').slice(0, 16)}`, 'admin.sock')
+  return inside.length <= socketPathMax
+    ? inside
+    : join(
+        tmpdir(),
+        `agent-platform-${createHash('sha256').update(inside).digest('hex').slice(0, 16)}`,
+        'admin.sock',
+      )
 }
 
-/** Checks the options and runs; what was foreseen is told, what was not is told without its insides. */
-export async function runCommand(commands: Commands, name: string, options: unknown): Promise<Answer> {
+/**
+ * Checks the options and runs; what was foreseen is told, what was not is told without its insides.
+ */
+export async function runCommand(
+  commands: Commands,
+  name: string,
+  options: unknown,
+): Promise<Answer> {
   try {
     const command = commands.get(name)
-    if (!command) return { ok: false, error: `There is no command "${name}". There are: ${[...commands.keys()].sort().join(', ')}.` }
-    return { ok: true, result: await command.run(createValidator().check('options', command.options)(options)) }
+    if (!command)
+      return {
+        ok: false,
+        error:
+          `There is no command "${name}". There are: ` +
+          `${[...commands.keys()].sort().join(', ')}.`,
+      }
+    return {
+      ok: true,
+      result: await command.run(createValidator().check('options', command.options)(options)),
+    }
   } catch (error) {
-    return { ok: false, error: isFault(error) || error instanceof Error ? error.message : 'It failed.' }
+    return {
+      ok: false,
+      error: isFault(error) || error instanceof Error ? error.message : 'It failed.',
+    }
   }
 }
 
-/** One line of a socket, then the answer to it. A line that is too long or no JSON is refused like any other mistake. */
+/**
+ * One line of a socket, then the answer to it. A line that is too long or no JSON is refused like
+ * any other mistake.
+ */
 function converse(socket: Socket, commands: () => Commands): void {
   let heard = ''
   const answer = (words: Answer) => socket.end(`${JSON.stringify(words)}\n`)
@@ -42,7 +72,10 @@ function converse(socket: Socket, commands: () => Commands): void {
     socket.off('data', hear).resume()
     try {
       if (end < 0 || end > lineMax) throw new Error(`A command has at most ${lineMax} characters.`)
-      const { command, options } = Object(JSON.parse(heard.slice(0, end))) as { command?: unknown; options?: unknown }
+      const { command, options } = Object(JSON.parse(heard.slice(0, end))) as {
+        command?: unknown
+        options?: unknown
+      }
       void runCommand(commands(), String(command), options ?? {}).then(answer)
     } catch (error) {
       answer({ ok: false, error: (error as Error).message })
@@ -51,10 +84,18 @@ function converse(socket: Socket, commands: () => Commands): void {
   socket.setEncoding('utf8').on('data', hear)
 }
 
-export async function serveAdmin(dataDir: string, commands: () => Commands): Promise<() => Promise<void>> {
+export async function serveAdmin(
+  dataDir: string,
+  commands: () => Commands,
+): Promise<() => Promise<void>> {
   // A storage that can be shared has no lock of its own.
-  if (await askServer(dataDir, 'help', {})) throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: 'another server runs on it; each has a folder of its own' })
-  const path = socketPath(dataDir), open = new Set<Socket>()
+  if (await askServer(dataDir, 'help', {}))
+    throw fault('INVALID_FIELD', {
+      field: 'DATA_DIR',
+      why: 'another server runs on it; each has a folder of its own',
+    })
+  const path = socketPath(dataDir)
+  const open = new Set<Socket>()
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
   requirePrivate(path, dataDir)
   rmSync(path, { force: true })
@@ -63,7 +104,8 @@ export async function serveAdmin(dataDir: string, commands: () => Commands): Pro
     socket.on('close', () => open.delete(socket)).on('error', () => socket.destroy())
     converse(socket, commands)
   })
-  // Kept: an error after the start (no more file descriptors) is one connection's, and ends nothing.
+  // Kept: an error after the start (no more file descriptors) is one connection's, and ends
+  // nothing.
   await new Promise<void>((done, failed) => server.on('error', failed).listen(path, done))
   chmodSync(path, 0o600)
   return async () => {
@@ -74,15 +116,30 @@ export async function serveAdmin(dataDir: string, commands: () => Commands): Pro
 }
 
 /** Undefined when no server listens there. INVALID_FIELD where somebody else may. */
-export const askServer = (dataDir: string, command: string, options: unknown): Promise<Answer | undefined> => new Promise((done, failed) => {
-  const path = socketPath(dataDir)
-  // Without a socket there is nobody to be mistaken for.
-  if (!lstatSync(path, { throwIfNoEntry: false })) return done(undefined)
-  requirePrivate(path, dataDir)
-  const socket = createConnection(path)
-  let heard = ''
-  socket.on('error', (error: NodeJS.ErrnoException) => (error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error)))
-  socket.once('connect', () => socket.write(`${JSON.stringify({ command, options })}\n`))
-  socket.on('data', part => { heard += part.toString('utf8') })
-  socket.once('end', () => done(heard ? (JSON.parse(heard) as Answer) : { ok: false, error: 'The server ended the connection without an answer.' }))
-})
+export const askServer = (
+  dataDir: string,
+  command: string,
+  options: unknown,
+): Promise<Answer | undefined> =>
+  new Promise((done, failed) => {
+    const path = socketPath(dataDir)
+    // Without a socket there is nobody to be mistaken for.
+    if (!lstatSync(path, { throwIfNoEntry: false })) return done(undefined)
+    requirePrivate(path, dataDir)
+    const socket = createConnection(path)
+    let heard = ''
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'ENOENT' || error.code === 'ECONNREFUSED' ? done(undefined) : failed(error),
+    )
+    socket.once('connect', () => socket.write(`${JSON.stringify({ command, options })}\n`))
+    socket.on('data', part => {
+      heard += part.toString('utf8')
+    })
+    socket.once('end', () =>
+      done(
+        heard
+          ? (JSON.parse(heard) as Answer)
+          : { ok: false, error: 'The server ended the connection without an answer.' },
+      ),
+    )
+  })

@@ -1,28 +1,58 @@
-// `start --check`: opens every adapter as a start would, asks it whether it can serve, closes it again, and tells what is wrong. Nothing is served.
+// `start --check`: opens every adapter as a start would, asks it whether it can serve, closes it
+// again, and tells what is wrong. Nothing is served.
 import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Log } from '#ports/adapter.ts'
 import type { Lifecycle } from '#ports/token.ts'
 import { bindAdapters, chosenFor, foldersOf, ports, type PortName } from '../adapters.ts'
 import type { Plugin } from '../plugin.ts'
-import { readConfig, readRates, readSettings, type Environment, type Settings } from '../settings.ts'
+import {
+  readConfig,
+  readRates,
+  readSettings,
+  type Environment,
+  type Settings,
+} from '../settings.ts'
 
 /** `what`: a port, a plugin, or the address that is listened on. */
-export type Checked = { readonly what: string; readonly setting: string; readonly adapter: string; readonly result: 'ok' | 'wrong'; readonly detail: string }
+export type Checked = {
+  readonly what: string
+  readonly setting: string
+  readonly adapter: string
+  readonly result: 'ok' | 'wrong'
+  readonly detail: string
+}
 const silent: Log = () => undefined
-const okay = (what: string, setting: string, adapter = ''): Checked => ({ what, setting, adapter, result: 'ok', detail: '' })
-const wrong = (what: string, setting: string, adapter: string, error: unknown): Checked => ({ what, setting, adapter, result: 'wrong', detail: (error as Error).message })
+const okay = (what: string, setting: string, adapter = ''): Checked => ({
+  what,
+  setting,
+  adapter,
+  result: 'ok',
+  detail: '',
+})
+const wrong = (what: string, setting: string, adapter: string, error: unknown): Checked => ({
+  what,
+  setting,
+  adapter,
+  result: 'wrong',
+  detail: (error as Error).message,
+})
 const schemeOf = (value: string) => value.slice(0, value.indexOf(':') + 1)
 
 /** What rides on an engine must not close it. */
-const kept = (engine: unknown): unknown => Object.create(engine as object, { close: { value: async () => undefined } })
+const kept = (engine: unknown): unknown =>
+  Object.create(engine as object, { close: { value: async () => undefined } })
 
 async function adaptersOf(env: Environment, settings: Settings): Promise<Checked[]> {
-  const rows: Checked[] = [], given: Record<string, unknown> = {}, opened: Lifecycle[] = []
+  const rows: Checked[] = []
+  const given: Record<string, unknown> = {}
+  const opened: Lifecycle[] = []
   const one = async (port: PortName): Promise<Checked> => {
-    const { setting, value } = chosenFor(port, settings, foldersOf(settings)), scheme = schemeOf(value)
+    const { setting, value } = chosenFor(port, settings, foldersOf(settings))
+    const scheme = schemeOf(value)
     try {
-      const engines = await bindAdapters({ env, settings, log: silent, only: [port], given }), engine = engines.engine<Lifecycle>(port)
+      const engines = await bindAdapters({ env, settings, log: silent, only: [port], given })
+      const engine = engines.engine<Lifecycle>(port)
       opened.push(engine)
       given[port] = kept(engine)
       await engine.ping?.()
@@ -48,20 +78,43 @@ function pluginOf(plugin: Plugin, env: Environment): Checked[] {
 
 /** A server that runs on it already would be told as a fault: this is for before a start. */
 async function addressOf({ HOST, PORT, TLS_CERT, TLS_KEY }: Settings): Promise<Checked[]> {
-  const missing = Object.entries({ TLS_CERT, TLS_KEY }).filter(([, path]) => path !== undefined && !existsSync(path)).map(([name]) => wrong('https', name, '', new Error('there is no such file')))
+  const missing = Object.entries({ TLS_CERT, TLS_KEY })
+    .filter(([, path]) => path !== undefined && !existsSync(path))
+    .map(([name]) => wrong('https', name, '', new Error('there is no such file')))
   const server = createServer()
-  const taken = await new Promise<Error | undefined>(done => server.once('error', done).listen(PORT, HOST, () => done(undefined)))
+  const taken = await new Promise<Error | undefined>(done =>
+    server.once('error', done).listen(PORT, HOST, () => done(undefined)),
+  )
   if (!taken) await new Promise(closed => server.close(closed))
-  return [...missing, taken ? wrong('address', 'PORT', '', new Error(`${HOST}:${PORT} cannot be listened on (${(taken as NodeJS.ErrnoException).code})`)) : okay('address', 'PORT')]
+  return [
+    ...missing,
+    taken
+      ? wrong(
+          'address',
+          'PORT',
+          '',
+          new Error(
+            `${HOST}:${PORT} cannot be listened on (${(taken as NodeJS.ErrnoException).code})`,
+          ),
+        )
+      : okay('address', 'PORT'),
+  ]
 }
 
-export async function checkInstallation(env: Environment, plugins: (settings: Settings) => Promise<readonly Plugin[]>): Promise<{ readonly ok: boolean; readonly checks: readonly Checked[] }> {
+export async function checkInstallation(
+  env: Environment,
+  plugins: (settings: Settings) => Promise<readonly Plugin[]>,
+): Promise<{ readonly ok: boolean; readonly checks: readonly Checked[] }> {
   let settings: Settings
   try {
     settings = readSettings(env)
   } catch (error) {
     return { ok: false, checks: [wrong('settings', '', '', error)] }
   }
-  const checks = [...(await adaptersOf(env, settings)), ...(await addressOf(settings)), ...(await plugins(settings)).flatMap(plugin => pluginOf(plugin, env))]
+  const checks = [
+    ...(await adaptersOf(env, settings)),
+    ...(await addressOf(settings)),
+    ...(await plugins(settings)).flatMap(plugin => pluginOf(plugin, env)),
+  ]
   return { ok: checks.every(({ result }) => result === 'ok'), checks }
 }

@@ -4,8 +4,8 @@ import { lstatSync, statSync, type Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { fault } from '#contracts/faults.ts'
 
-const ownOnly = 0o700,
-  others = 0o077
+const ownOnly = 0o700
+const others = 0o077
 
 const found = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
@@ -14,9 +14,9 @@ const found = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEn
  * user, or whose the data folder is.
  */
 export function requirePrivate(path: string, dataDir: string): void {
-  const self = process.getuid?.(),
-    folder = dirname(path),
-    stats = found(folder)
+  const self = process.getuid?.()
+  const folder = dirname(path)
+  const stats = found(folder)
   if (self === undefined || !stats) return
   const owners = [self, statSync(dataDir, { throwIfNoEntry: false })?.uid]
   const refuse = (why: string) =>
@@ -25,7 +25,8 @@ export function requirePrivate(path: string, dataDir: string): void {
   if (!owners.includes(stats.uid)) throw refuse('which belongs to another user; have it removed')
   if ((stats.mode & others) !== 0)
     throw refuse(
-      `which others may enter (mode ${(stats.mode & 0o777).toString(8)} instead of ${ownOnly.toString(8)}); chmod 700 it, once you know what lies in it`,
+      `which others may enter (mode ${(stats.mode & 0o777).toString(8)} instead of ` +
+        `${ownOnly.toString(8)}); chmod 700 it, once you know what lies in it`,
     )
   const socket = found(path)
   if (socket && (!socket.isSocket() || !owners.includes(socket.uid)))

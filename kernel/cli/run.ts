@@ -5,7 +5,17 @@ import { Type as t, type TSchema } from 'typebox'
 import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import { addedIn, addedPath, bindAdapters, chosenFor, foldersOf, loadAdapter, ports, schemesOf, type PortName } from '../adapters.ts'
+import {
+  addedIn,
+  addedPath,
+  bindAdapters,
+  chosenFor,
+  foldersOf,
+  loadAdapter,
+  ports,
+  schemesOf,
+  type PortName,
+} from '../adapters.ts'
 import { boot, type Booted } from '../boot.ts'
 import { helpOf, readSettings } from '../settings.ts'
 import { checkInstallation } from './check.ts'
@@ -18,27 +28,55 @@ import { loadPlugins, writeWhole } from '../sources.ts'
 import { createThreads } from '../threads/standin.ts'
 import { watchPlugins } from '../watch.ts'
 
-/** How long a stop may take beyond DRAIN_MS, which is for calls: runs are handed over, ports closed. Milliseconds. */
+/**
+ * How long a stop may take beyond DRAIN_MS, which is for calls: runs are handed over, ports closed.
+ * Milliseconds.
+ */
 const undoMsMax = 4000
 const print = (text: string) => process.stdout.write(`${text}\n`)
-type Offered = { readonly name: string; readonly summary: string; readonly options: TSchema; readonly needsServer?: true | undefined }
-const offeredOf = (commands: Commands) => [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
+type Offered = {
+  readonly name: string
+  readonly summary: string
+  readonly options: TSchema
+  readonly needsServer?: true | undefined
+}
+const offeredOf = (commands: Commands) =>
+  [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
 
 /** Found by path, for neither the kits nor what an operator does with files are the kernel's. */
-const found = <T>(path: string) => import(new URL(`../../${path}${import.meta.filename.slice(-3)}`, import.meta.url).href) as Promise<T>
-type Backup = { backupCommand: (settings: object, storage: object, search: object) => RunnableCommand; backupOptions: TSchema; restoreOptions: TSchema; restore: (from: string, dataDir: string) => Promise<object> }
+const found = <T>(path: string) =>
+  import(
+    new URL(`../../${path}${import.meta.filename.slice(-3)}`, import.meta.url).href
+  ) as Promise<T>
+type Backup = {
+  backupCommand: (settings: object, storage: object, search: object) => RunnableCommand
+  backupOptions: TSchema
+  restoreOptions: TSchema
+  restore: (from: string, dataDir: string) => Promise<object>
+}
 const backup = () => found<Backup>('plugins/operator/backup')
 
 function commandsOf({ kernel, settings, engine }: Booted, { backupCommand }: Backup): Commands {
-  const commands = new Map([...kernel.commands(), ['backup', backupCommand(settings, engine('storage'), engine('search'))] as const]), offered = offeredOf(commands)
-  // What the command line asks a living server first: it may serve plugins that are not part of this program.
-  return commands.set('help', { summary: 'Every command with its options.', options: t.Object({}), run: async () => offered })
+  const commands = new Map([
+    ...kernel.commands(),
+    ['backup', backupCommand(settings, engine('storage'), engine('search'))] as const,
+  ])
+  const offered = offeredOf(commands)
+  // What the command line asks a living server first: it may serve plugins that are not part of
+  // this program.
+  return commands.set('help', {
+    summary: 'Every command with its options.',
+    options: t.Object({}),
+    run: async () => offered,
+  })
 }
 
 async function start(): Promise<void> {
-  // What fails on the way (a port that is taken, a certificate that is none) undoes what was opened, so that the process ends.
+  // What fails on the way (a port that is taken, a certificate that is none) undoes what was
+  // opened, so that the process ends.
   await using opened = new AsyncDisposableStack()
-  const copying = await backup(), booted = await boot({ env: process.env, guarded: true })
+  const copying = await backup()
+  const booted = await boot({ env: process.env, guarded: true })
   const { kernel, roster, settings, log } = booted
   opened.defer(kernel.stop)
   opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted, copying)))
@@ -49,59 +87,150 @@ async function start(): Promise<void> {
     if (stopping) return
     stopping = true
     log('info', 'stopping', { signal })
-    // What is left behind is safe: another process, or the next start, goes on with it as after a crash.
-    void booted.engine<Clock>('clock').sleep(settings.DRAIN_MS + undoMsMax).then(() => {
-      log('error', 'stop.left', { what: kernel.left(), ms: settings.DRAIN_MS + undoMsMax })
-      process.exit(1)
-    })
-    const undone = await serving.disposeAsync().then(() => true, (error: unknown) => log('error', 'stop.failed', { error }))
+    // What is left behind is safe: another process, or the next start, goes on with it as after a
+    // crash.
+    void booted
+      .engine<Clock>('clock')
+      .sleep(settings.DRAIN_MS + undoMsMax)
+      .then(() => {
+        log('error', 'stop.left', { what: kernel.left(), ms: settings.DRAIN_MS + undoMsMax })
+        process.exit(1)
+      })
+    const undone = await serving.disposeAsync().then(
+      () => true,
+      (error: unknown) => log('error', 'stop.failed', { error }),
+    )
     process.exit(undone ? code : code || 1)
   }
   // To the very end: a stop may find defects too.
   guardProcess({ log, blame: booted.blame, onDefect: () => void stop('defect', defectCode) })
   process.on('SIGTERM', () => void stop('SIGTERM')).on('SIGINT', () => void stop('SIGINT'))
-  process.on('SIGHUP', () => void roster.reconcile().then(({ changes }) => log('info', 'plugins.reconciled', { changes }), (error: unknown) => log('error', 'plugins.reconciled', { error })))
-  if (settings.PLUGINS_WATCH) serving.defer(watchPlugins({ roster, clock: booted.engine('clock'), log, pluginsDir: settings.PLUGINS_DIR }))
+  process.on(
+    'SIGHUP',
+    () =>
+      void roster.reconcile().then(
+        ({ changes }) => log('info', 'plugins.reconciled', { changes }),
+        (error: unknown) => log('error', 'plugins.reconciled', { error }),
+      ),
+  )
+  if (settings.PLUGINS_WATCH)
+    serving.defer(
+      watchPlugins({
+        roster,
+        clock: booted.engine('clock'),
+        log,
+        pluginsDir: settings.PLUGINS_DIR,
+      }),
+    )
   // Said last: whoever reads it may stop us at once.
   const scheme = settings.TLS_CERT ? 'https' : 'http'
-  print(`Serving ${scheme}://localhost:${port}/api/v1 (read ${scheme}://localhost:${port}/api/v1/docs)`)
+  print(
+    `Serving ${scheme}://localhost:${port}/api/v1 (read ${scheme}://localhost:${port}/api/v1/docs)`,
+  )
   flushCompileCache()
 }
 
 type Properties = Record<string, { type?: string; 'x-operand'?: boolean }>
 const propertiesOf = (schema: TSchema) => (schema as { properties?: Properties }).properties ?? {}
-const operandsOf = (schema: TSchema) => Object.entries(propertiesOf(schema)).filter(([, property]) => property['x-operand']).map(([name]) => name)
+const operandsOf = (schema: TSchema) =>
+  Object.entries(propertiesOf(schema))
+    .filter(([, property]) => property['x-operand'])
+    .map(([name]) => name)
 
 type Checked = { readonly check: string; readonly result: string; readonly detail: string }
 /** Commands that run before any adapter is bound. */
 async function adapterCommands(json: boolean): Promise<Commands> {
-  const settings = readSettings(process.env), { DATA_DIR: dataDir } = settings, folders = foldersOf(settings)
+  const settings = readSettings(process.env)
+  const { DATA_DIR: dataDir } = settings
+  const folders = foldersOf(settings)
   // Long work tells how far it is; what failed is told again, together.
-  const told = ({ check, result, detail }: Checked) => json || print(`${result.padEnd(11)} ${check}${detail ? `: ${detail}` : ''}`)
+  const told = ({ check, result, detail }: Checked) =>
+    json || print(`${result.padEnd(11)} ${check}${detail ? `: ${detail}` : ''}`)
   const check = async (asked: object) => {
-    const { checkAdapter } = await found<{ checkAdapter: (asked: object) => Promise<object> }>('test/kit/check'), result = await checkAdapter({ ...asked, folders, env: process.env, told })
+    const { checkAdapter } = await found<{ checkAdapter: (asked: object) => Promise<object> }>(
+      'test/kit/check',
+    )
+    const result = await checkAdapter({ ...asked, folders, env: process.env, told })
     return json ? result : { ...result, checks: undefined }
   }
-  const { copyCommand } = await found<{ copyCommand: (tools: object) => RunnableCommand }>('plugins/operator/copy/command')
-  const copying = copyCommand({ settings, bind: (chosen: object, only: PortName[], given: Record<string, unknown>) => bindAdapters({ env: process.env, settings: { ...settings, ...chosen }, log: () => undefined, only, given }), placeOf: (port: PortName, chosen: object) => chosenFor(port, { ...settings, ...chosen }, folders).value, tell: (line: string) => process.stderr.write(`${line}\n`) })
-  return new Map([...(await found<{ adapterCommands: (tools: object) => Commands }>('plugins/operator/adapters')).adapterCommands({ dataDir, ports, folders, added: addedIn(dataDir), save: (list: object) => writeWhole(addedPath(dataDir), list), schemesOf, loadAdapter, check }), ['storage copy', copying]])
+  const { copyCommand } = await found<{ copyCommand: (tools: object) => RunnableCommand }>(
+    'plugins/operator/copy/command',
+  )
+  const copying = copyCommand({
+    settings,
+    bind: (chosen: object, only: PortName[], given: Record<string, unknown>) =>
+      bindAdapters({
+        env: process.env,
+        settings: { ...settings, ...chosen },
+        log: () => undefined,
+        only,
+        given,
+      }),
+    placeOf: (port: PortName, chosen: object) =>
+      chosenFor(port, { ...settings, ...chosen }, folders).value,
+    tell: (line: string) => process.stderr.write(`${line}\n`),
+  })
+  return new Map([
+    ...(
+      await found<{ adapterCommands: (tools: object) => Commands }>('plugins/operator/adapters')
+    ).adapterCommands({
+      dataDir,
+      ports,
+      folders,
+      added: addedIn(dataDir),
+      save: (list: object) => writeWhole(addedPath(dataDir), list),
+      schemesOf,
+      loadAdapter,
+      check,
+    }),
+    ['storage copy', copying],
+  ])
 }
 
-/** Options by the command's schema, and words for those marked as operands; `--json` and `--help` belong to all. */
-function parseOptions(args: string[], schema: TSchema, words: readonly string[] = []): { options: Record<string, unknown>; json: boolean } {
-  const properties = propertiesOf(schema), operands = operandsOf(schema)
-  const kinds = Object.fromEntries(Object.entries(properties).map(([name, { type }]) => [name, { type: type === 'boolean' ? 'boolean' as const : 'string' as const }]))
+/**
+ * Options by the command's schema, and words for those marked as operands; `--json` and `--help`
+ * belong to all.
+ */
+function parseOptions(
+  args: string[],
+  schema: TSchema,
+  words: readonly string[] = [],
+): { options: Record<string, unknown>; json: boolean } {
+  const properties = propertiesOf(schema)
+  const operands = operandsOf(schema)
+  const kinds = Object.fromEntries(
+    Object.entries(properties).map(([name, { type }]) => [
+      name,
+      { type: type === 'boolean' ? ('boolean' as const) : ('string' as const) },
+    ]),
+  )
   const { values } = parseArgs({ args, options: { ...kinds, json: { type: 'boolean' } } })
   const { json, ...options } = values
-  if (words.length > operands.length) throw new Error(`"${words[operands.length]}" is one word too many.`)
-  return { options: { ...options, ...Object.fromEntries(words.map((word, i) => [operands[i]!, word])) }, json: Boolean(json) }
+  if (words.length > operands.length)
+    throw new Error(`"${words[operands.length]}" is one word too many.`)
+  return {
+    options: { ...options, ...Object.fromEntries(words.map((word, i) => [operands[i]!, word])) },
+    json: Boolean(json),
+  }
 }
 
 /** Objects alike, one a line, their fields one below the other. */
 function tableOf(rows: readonly Record<string, unknown>[]): string {
-  const names = Object.keys(rows[0]!), lines = [names, ...rows.map(row => names.map(name => (row[name] === null ? '' : String(row[name]))))]
+  const names = Object.keys(rows[0]!)
+  const lines = [
+    names,
+    ...rows.map(row => names.map(name => (row[name] === null ? '' : String(row[name])))),
+  ]
   const widths = names.map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
-  return lines.map(line => `\n  ${line.map((cell, column) => cell.padEnd(widths[column]!)).join('  ').trimEnd()}`).join('')
+  return lines
+    .map(
+      line =>
+        `\n  ${line
+          .map((cell, column) => cell.padEnd(widths[column]!))
+          .join('  ')
+          .trimEnd()}`,
+    )
+    .join('')
 }
 
 function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): void {
@@ -114,14 +243,34 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
   // A check that was made and found something is an answer, and no success.
   if ((answer.result as { ok?: boolean } | null)?.ok === false) process.exitCode = 1
   if (json) print(JSON.stringify(answer.result))
-  else for (const [name, value] of Object.entries((answer.result ?? {}) as object)) if (value !== undefined) print(`${name}: ${Array.isArray(value) && value.length > 0 && value.every(one => typeof one === 'object') ? tableOf(value) : typeof value === 'object' ? JSON.stringify(value) : String(value)}`)
+  else
+    for (const [name, value] of Object.entries((answer.result ?? {}) as object))
+      if (value !== undefined)
+        print(
+          `${name}: ` +
+            `${Array.isArray(value) && value.length > 0 && value.every(one => typeof one === 'object') ? tableOf(value) : typeof value === 'object' ? JSON.stringify(value) : String(value)}`,
+        )
 }
 
-/** What a plugin elsewhere says of itself. Where some run in threads, no code of others is imported before it is known whose it is. */
+/**
+ * What a plugin elsewhere says of itself. Where some run in threads, no code of others is imported
+ * before it is known whose it is.
+ */
 async function describer(isolated: object): Promise<(entry: string) => Promise<Plugin>> {
   if (Object.keys(isolated).length === 0) return entry => importOnce({ entry })
-  const settings = readSettings(process.env), engines = await bindAdapters({ env: process.env, settings, log: () => undefined, only: ['clock'] })
-  const { describe } = createThreads({ clock: engines.engine<Clock>('clock'), clockUrl: settings.CLOCK_URL, folders: foldersOf(settings), stepMs: settings.PLUGIN_STEP_MS })
+  const settings = readSettings(process.env)
+  const engines = await bindAdapters({
+    env: process.env,
+    settings,
+    log: () => undefined,
+    only: ['clock'],
+  })
+  const { describe } = createThreads({
+    clock: engines.engine<Clock>('clock'),
+    clockUrl: settings.CLOCK_URL,
+    folders: foldersOf(settings),
+    stepMs: settings.PLUGIN_STEP_MS,
+  })
   return async entry => (await describe({ entry })) as unknown as Plugin
 }
 
@@ -129,23 +278,52 @@ async function describer(isolated: object): Promise<(entry: string) => Promise<P
 async function allPlugins(dataDir: string): Promise<Plugin[]> {
   const generations = createGenerations('commands')
   try {
-    const { loaded, isolated } = readChoices(dataDir), describe = await describer(isolated)
+    const { loaded, isolated } = readChoices(dataDir)
+    const describe = await describer(isolated)
     const others = await Promise.all(loaded.map(entry => describe(entry).catch(() => undefined)))
     return [...(await loadPlugins()), ...others.filter(plugin => plugin !== undefined)]
   } finally {
     generations.close()
   }
 }
-const offeredBy = async (plugins: readonly Plugin[]): Promise<Offered[]> => [...plugins.flatMap(plugin => Object.entries(plugin.commands ?? {})).map(([name, { summary, options, needsServer }]) => ({ name, summary, options, needsServer })), { name: 'backup', summary: 'Copies the embedded installation into an empty folder while it runs.', options: (await backup()).backupOptions }]
+const offeredBy = async (plugins: readonly Plugin[]): Promise<Offered[]> => [
+  ...plugins
+    .flatMap(plugin => Object.entries(plugin.commands ?? {}))
+    .map(([name, { summary, options, needsServer }]) => ({ name, summary, options, needsServer })),
+  {
+    name: 'backup',
+    summary: 'Copies the embedded installation into an empty folder while it runs.',
+    options: (await backup()).backupOptions,
+  },
+]
 
-/** In the living server of DATA_DIR when there is one, else in a kernel of its own that opens no port. */
+/**
+ * In the living server of DATA_DIR when there is one, else in a kernel of its own that opens no
+ * port.
+ */
 async function command(words: string[], rest: string[]): Promise<void> {
-  const { DATA_DIR } = readSettings(process.env), alone = await adapterCommands(rest.includes('--json')), served = await askServer(DATA_DIR, 'help', {})
-  const offered = [...offeredOf(alone), ...(served?.ok ? (served.result as Offered[]) : await offeredBy(await allPlugins(DATA_DIR)))]
+  const { DATA_DIR } = readSettings(process.env)
+  const alone = await adapterCommands(rest.includes('--json'))
+  const served = await askServer(DATA_DIR, 'help', {})
+  const offered = [
+    ...offeredOf(alone),
+    ...(served?.ok ? (served.result as Offered[]) : await offeredBy(await allPlugins(DATA_DIR))),
+  ]
   // The longest name that the words begin with; what follows are operands.
-  const asked = offered.filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `)).toSorted((a, b) => b.name.length - a.name.length)[0]
-  if (!asked) throw new Error(`There is no command "${words.join(' ')}". There are: ${[...offered.map(({ name }) => name), 'restore', 'start'].sort().join(', ')}. --help says more.`)
-  const { options, json } = parseOptions(rest, asked.options, words.slice(asked.name.split(' ').length))
+  const asked = offered
+    .filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `))
+    .toSorted((a, b) => b.name.length - a.name.length)[0]
+  if (!asked)
+    throw new Error(
+      `There is no command "${words.join(' ')}". There are: ` +
+        `${[...offered.map(({ name }) => name), 'restore', 'start'].sort().join(', ')}. ` +
+        '--help says more.',
+    )
+  const { options, json } = parseOptions(
+    rest,
+    asked.options,
+    words.slice(asked.name.split(' ').length),
+  )
   if (alone.has(asked.name)) {
     // For as long as the process lives: adapters elsewhere import this platform by its name.
     createGenerations('adapters')
@@ -153,7 +331,8 @@ async function command(words: string[], rest: string[]): Promise<void> {
   }
   const answer = await askServer(DATA_DIR, asked.name, options)
   if (answer) return report(answer, json)
-  if (asked.needsServer) throw new Error(`No server runs on ${DATA_DIR}: ${asked.name} acts on a living one.`)
+  if (asked.needsServer)
+    throw new Error(`No server runs on ${DATA_DIR}: ${asked.name} acts on a living one.`)
   const booted = await boot({ env: process.env, guarded: true })
   try {
     report(await runCommand(commandsOf(booted, await backup()), asked.name, options), json)
@@ -165,19 +344,46 @@ async function command(words: string[], rest: string[]): Promise<void> {
 /** Everything that a start would open, and no start. */
 async function check(json: boolean): Promise<void> {
   createGenerations('check')
-  report({ ok: true, result: await checkInstallation(process.env, ({ DATA_DIR }) => allPlugins(DATA_DIR)) }, json)
+  report(
+    {
+      ok: true,
+      result: await checkInstallation(process.env, ({ DATA_DIR }) => allPlugins(DATA_DIR)),
+    },
+    json,
+  )
 }
 
 async function help(): Promise<void> {
   const plugins = await allPlugins(readSettings(process.env).DATA_DIR)
-  const usage = ({ name, options }: Offered) => [name, ...operandsOf(options).map(operand => `<${operand}>`), ...Object.keys(propertiesOf(options)).filter(option => !operandsOf(options).includes(option)).map(option => `--${option} …`)].join(' ')
+  const usage = ({ name, options }: Offered) =>
+    [
+      name,
+      ...operandsOf(options).map(operand => `<${operand}>`),
+      ...Object.keys(propertiesOf(options))
+        .filter(option => !operandsOf(options).includes(option))
+        .map(option => `--${option} …`),
+    ].join(' ')
   print('node kernel/main.ts <command> [options] [--json]\n\nCommands')
-  for (const [name, about] of [['start [--check]', 'Starts the API; with --check it opens every adapter, tells what is wrong, and ends.'], ...[...(await offeredBy(plugins)), ...offeredOf(await adapterCommands(false))].map(offered => [usage(offered), offered.summary] as const), ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.']] as const) print(`  ${name.padEnd(52)} ${about}`)
+  for (const [name, about] of [
+    [
+      'start [--check]',
+      'Starts the API; with --check it opens every adapter, tells what is wrong, and ends.',
+    ],
+    ...[...(await offeredBy(plugins)), ...offeredOf(await adapterCommands(false))].map(
+      offered => [usage(offered), offered.summary] as const,
+    ),
+    ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.'],
+  ] as const)
+    print(`  ${name.padEnd(52)} ${about}`)
   print('\nSettings (environment)')
-  for (const { name, fallback, about } of helpOf(plugins)) print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
+  for (const { name, fallback, about } of helpOf(plugins))
+    print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
 }
 
-/** What is waited for may hang on a timer alone (a store that is away is tried again), and that keeps no process. */
+/**
+ * What is waited for may hang on a timer alone (a store that is away is tried again), and that
+ * keeps no process.
+ */
 export async function run(args: string[]): Promise<void> {
   const sleep = stayAwake()
   try {
@@ -188,17 +394,35 @@ export async function run(args: string[]): Promise<void> {
 }
 
 async function perform(args: string[]): Promise<void> {
-  const at = args.findIndex(arg => arg.startsWith('-')), words = at < 0 ? args : args.slice(0, at), rest = at < 0 ? [] : args.slice(at)
+  const at = args.findIndex(arg => arg.startsWith('-'))
+  const words = at < 0 ? args : args.slice(0, at)
+  const rest = at < 0 ? [] : args.slice(at)
   if (rest.includes('--help') || rest.includes('-h') || words.length === 0) return help()
   switch (words.join(' ')) {
     case 'start':
-      return parseArgs({ args: rest, options: { check: { type: 'boolean' }, json: { type: 'boolean' } } }).values.check ? check(rest.includes('--json')) : start()
+      return parseArgs({
+        args: rest,
+        options: { check: { type: 'boolean' }, json: { type: 'boolean' } },
+      }).values.check
+        ? check(rest.includes('--json'))
+        : start()
     case 'restore': {
-      const { restore, restoreOptions } = await backup(), { options: { from }, json } = parseOptions(rest, restoreOptions), { DATA_DIR } = readSettings(process.env)
-      if (typeof from !== 'string') throw fault('INVALID_FIELD', { field: 'from', why: 'is required' })
-      if (await askServer(DATA_DIR, 'restore', {})) throw fault('INVALID_FIELD', { field: 'DATA_DIR', why: 'a server runs on it; stop it first' })
+      const { restore, restoreOptions } = await backup()
+      const {
+        options: { from },
+        json,
+      } = parseOptions(rest, restoreOptions)
+      const { DATA_DIR } = readSettings(process.env)
+      if (typeof from !== 'string')
+        throw fault('INVALID_FIELD', { field: 'from', why: 'is required' })
+      if (await askServer(DATA_DIR, 'restore', {}))
+        throw fault('INVALID_FIELD', {
+          field: 'DATA_DIR',
+          why: 'a server runs on it; stop it first',
+        })
       return report({ ok: true, result: await restore(from, DATA_DIR) }, json)
     }
-    default: return command(words, rest)
+    default:
+      return command(words, rest)
   }
 }

@@ -56,7 +56,8 @@ const rootOf = (entry: string) =>
 
 /** The file of a frame such as `    at name (file:///folder/plugin.js?gen=2:10:5)`. */
 function fileOf(frame: string): string | undefined {
-  const open = frame.lastIndexOf(' ('), place = open < 0 ? frame.replace(/^ {4}at (?:async )?/, '') : frame.slice(open + 2)
+  const open = frame.lastIndexOf(' (')
+  const place = open < 0 ? frame.replace(/^ {4}at (?:async )?/, '') : frame.slice(open + 2)
   const [path = ''] = place.replace(/:\d{1,9}:\d{1,9}\)?$/, '').split('?', 1)
   if (path.startsWith('file:///') && URL.canParse(path)) return fileURLToPath(path)
   return path.startsWith('/') ? path : undefined
@@ -64,7 +65,10 @@ function fileOf(frame: string): string | undefined {
 /** The files of a stack, the innermost first. */
 function filesIn(error: unknown): string[] {
   const { stack = '' } = error instanceof Error ? error : {}
-  return stack.split('\n').filter(line => line.startsWith('    at ')).flatMap(line => fileOf(line) ?? [])
+  return stack
+    .split('\n')
+    .filter(line => line.startsWith('    at '))
+    .flatMap(line => fileOf(line) ?? [])
 }
 /** The plugin in whose folder the innermost of these lies; the platform itself lies in nobody's. */
 function culprit(files: readonly string[], plugins: readonly Known[]): Known | undefined {
@@ -136,13 +140,15 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
     },
     refusal(entry) {
       const its = ends.filter(
-          end => end.entry === entry && now() - end.at < withinMs && end.stamp === stamped(entry),
-        ),
-        last = its.at(-1)
+        end => end.entry === entry && now() - end.at < withinMs && end.stamp === stamped(entry),
+      )
+      const last = its.at(-1)
       if (!last || its.length < endsMax) return undefined
       return {
         name: its.find(({ name }) => name !== '')?.name ?? '',
-        why: `It ended the process ${its.length} times within ${withinMs / 3_600_000} h (${last.why}), and is left out. Load it again, or mend it.`,
+        why:
+          `It ended the process ${its.length} times within ${withinMs / 3_600_000} h ` +
+          `(${last.why}), and is left out. Load it again, or mend it.`,
       }
     },
     forget(entry) {
@@ -156,7 +162,8 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
         ...loading.map(entry => ({ entry, name: '' })),
       ])
       if (!found) return undefined
-      // While the process stops, more may be thrown, and several may hand on one error: it ends once.
+      // While the process stops, more may be thrown, and several may hand on one error: it ends
+      // once.
       if (recorded.has(found.entry)) return found.name
       recorded.add(found.entry)
       ends = [...ends, endOf(found, (error as Error).message.slice(0, 300))]

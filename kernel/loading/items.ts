@@ -29,8 +29,8 @@ function misfit(
   validator: Validator,
 ): string | undefined {
   if (typeof item !== 'object' || item === null) return 'it is no object'
-  const value = item as Fields,
-    kind = (key: string) => typeof value[key]
+  const value = item as Fields
+  const kind = (key: string) => typeof value[key]
   const missing = Object.entries(methods).find(
     ([key, need]) => kind(key) !== 'function' && (need === 'required' || value[key] !== undefined),
   )
@@ -64,12 +64,12 @@ export function checkItems(
   for (const [id, { rules, owner }] of rulesIn(
     [...instances.values()].map(({ plugin }) => plugin),
   )) {
-    const { items, plugins } = points.get(id) ?? { items: [], plugins: [] },
-      holders = new Map<unknown, string>()
+    const { items, plugins } = points.get(id) ?? { items: [], plugins: [] }
+    const holders = new Map<unknown, string>()
     const asked = owner !== undefined && isFresh(owner)
     for (const [at, item] of items.entries()) {
-      const plugin = plugins[at]!,
-        why = asked || isFresh(plugin) ? misfit(item, rules, validator) : undefined
+      const plugin = plugins[at]!
+      const why = asked || isFresh(plugin) ? misfit(item, rules, validator) : undefined
       if (why !== undefined)
         throw new Error(
           `What ${plugin} contributes to ${id.replace(':', ' ')} does not fit: ${why}.`.replace(
@@ -78,11 +78,12 @@ export function checkItems(
           ),
         )
       if (rules.unique === undefined) continue
-      const value = (item as Fields)[rules.unique],
-        holder = holders.get(value)
+      const value = (item as Fields)[rules.unique]
+      const holder = holders.get(value)
       if (holder !== undefined)
         throw new Error(
-          `The ${rules.unique} "${String(value)}" at ${id.replace(':', ' ')} is claimed by ${holder} and ${plugin}.`,
+          `The ${rules.unique} "${String(value)}" at ${id.replace(':', ' ')} is claimed by ` +
+            `${holder} and ${plugin}.`,
         )
       holders.set(value, plugin)
     }

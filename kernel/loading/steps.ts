@@ -33,8 +33,8 @@ export function createSteps({
   readonly clock: Clock
   readonly msMax: number
 }): Steps {
-  const stopping = new AbortController(),
-    usual: Limit = { msMax, setting: 'PLUGIN_STEP_MS' }
+  const stopping = new AbortController()
+  const usual: Limit = { msMax, setting: 'PLUGIN_STEP_MS' }
   let until = Infinity
 
   /** Either what the work answers, or what ended the wait. The loser's rejection is nobody's. */
@@ -44,8 +44,8 @@ export function createSteps({
     late: () => Error,
     ends?: AbortSignal,
   ): Promise<T> => {
-    const over = new AbortController(),
-      sleep = stayAwake()
+    const over = new AbortController()
+    const sleep = stayAwake()
     const limit = clock
       .sleep(ms, ends ? AbortSignal.any([over.signal, ends]) : over.signal)
       .then(() => Promise.reject(late()))

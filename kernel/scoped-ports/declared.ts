@@ -48,7 +48,8 @@ export function declaredBilling(engine: Ledger, plugin: Plugin): Ledger {
     async credit(orgId, input) {
       if (!reasons.includes(input.reason))
         refuse(
-          `${name} does not declare that it adds credits for this reason (may.credit): ${input.reason}`,
+          `${name} does not declare that it adds credits for this reason (may.credit): ` +
+            `${input.reason}`,
         )
       if (/^(?:hold|end):/.test(input.key))
         throw fault('INVALID_FIELD', { field: 'key', why: 'is one of a hold' })

@@ -29,7 +29,8 @@ async function* unplaced(engine: StorageEngine, collection: Collection): AsyncGe
 /**
  * The new one first, then the old one goes: whoever dies in between finds both and goes on.
  * Unique keys are not in force meanwhile, for both have the same.
- * Of several processes each does what it finds; the plugin serves in none of them before it is done.
+ * Of several processes each does what it finds; the plugin serves in none of them before it is
+ * done.
  */
 async function place(engine: StorageEngine, collection: Collection, old: Owned): Promise<void> {
   const now = (await engine.get(collection, old.id)) as Owned | undefined
@@ -54,7 +55,8 @@ export async function defineCollection(
     ).items
     if (placed && isPlaced(placed))
       throw new Error(
-        `The collection ${collection.name} holds ids that lie within organisations; it cannot become global.`,
+        `The collection ${collection.name} holds ids that lie within organisations; it ` +
+          'cannot become global.',
       )
     return
   }

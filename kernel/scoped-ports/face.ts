@@ -1,4 +1,5 @@
-// Scoped faces of the ports: no query without an organisation, and nothing beyond what a plugin declares.
+// Scoped faces of the ports: no query without an organisation, and nothing beyond what a plugin
+// declares.
 import type { Ledger } from '#ports/billing.ts'
 import type { BlobsEngine, ScopedBlobs } from '#ports/blobs.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'

@@ -1,4 +1,5 @@
-// One index for all organisations: each one's ids begin with its own, which is stamped here on everything that goes in or is asked for.
+// One index for all organisations: each one's ids begin with its own, which is stamped here on
+// everything that goes in or is asked for.
 import { fault } from '#contracts/faults.ts'
 import { searchLimits, type Passages, type SharedPassages } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
@@ -8,28 +9,51 @@ const everybody = 'shared'
 
 /** `within`: the collections under an organisation's id. */
 export function sharedPassages(within: (id: string) => Passages, orgId: string): SharedPassages {
-  const all = within(everybody), home = `${orgId}/`, idBytesMax = searchLimits.idBytesMax - home.length
+  const all = within(everybody)
+  const home = `${orgId}/`
+  const idBytesMax = searchLimits.idBytesMax - home.length
   const stamped = (id: string): string => {
-    if (typeof id !== 'string' || Buffer.byteLength(id) > idBytesMax) throw fault('INVALID_FIELD', { field: 'id', why: `must be a text of at most ${idBytesMax} bytes` })
+    if (typeof id !== 'string' || Buffer.byteLength(id) > idBytesMax)
+      throw fault('INVALID_FIELD', {
+        field: 'id',
+        why: `must be a text of at most ${idBytesMax} bytes`,
+      })
     return home + id
   }
   const own = ({ id, ...rest }: Where = {}): Where => {
     if (id === undefined) return { ...rest, id: { prefix: home } }
     if (typeof id === 'string') return { ...rest, id: stamped(id) }
-    if (typeof id === 'object' && 'in' in id) return { ...rest, id: { in: id.in.map(one => stamped(one as string)) } }
-    if (typeof id === 'object' && 'prefix' in id) return { ...rest, id: { prefix: stamped(id.prefix) } }
+    if (typeof id === 'object' && 'in' in id)
+      return { ...rest, id: { in: id.in.map(one => stamped(one as string)) } }
+    if (typeof id === 'object' && 'prefix' in id)
+      return { ...rest, id: { prefix: stamped(id.prefix) } }
     throw fault('INVALID_FIELD', { field: 'id', why: 'is asked for as it is, by in, or by prefix' })
   }
-  const bare = <T extends { readonly id: string }>(one: T): T => ({ ...one, id: one.id.slice(home.length) })
+  const bare = <T extends { readonly id: string }>(one: T): T => ({
+    ...one,
+    id: one.id.slice(home.length),
+  })
   return {
     define: (collection, spec) => all.define(collection, spec),
     async index(collection, passages, options) {
-      const { indexed, errors } = await all.index(collection, passages.map(passage => ({ ...passage, id: stamped(passage.id) })), options)
+      const { indexed, errors } = await all.index(
+        collection,
+        passages.map(passage => ({ ...passage, id: stamped(passage.id) })),
+        options,
+      )
       return { indexed, errors: errors.map(bare) }
     },
-    remove: async (collection, which) => all.remove(collection, 'ids' in which ? { ids: which.ids.map(stamped) } : { where: own(which.where) }),
+    remove: async (collection, which) =>
+      all.remove(
+        collection,
+        'ids' in which ? { ids: which.ids.map(stamped) } : { where: own(which.where) },
+      ),
     async match(collection, { where, before, ...query }) {
-      const { hits, more } = await all.match(collection, { ...query, where: own(where), ...(before === undefined ? {} : { before: stamped(before) }) })
+      const { hits, more } = await all.match(collection, {
+        ...query,
+        where: own(where),
+        ...(before === undefined ? {} : { before: stamped(before) }),
+      })
       return { hits: hits.map(bare), more }
     },
     count: async (collection, where) => all.count(collection, own(where)),

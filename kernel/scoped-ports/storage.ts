@@ -21,8 +21,8 @@ type Guard = <D extends Doc>(collection: Collection<D>) => Collection<D> | void
 /** A key's fields are told as they were declared. */
 const known = (collection: Collection, error: unknown): unknown => {
   if (!hasCode(error, 'DUPLICATE')) return error
-  const fields = String(error.values['fields']),
-    declared = declaredFields(collection, fields)
+  const fields = String(error.values['fields'])
+  const declared = declaredFields(collection, fields)
   return declared === fields ? error : fault('DUPLICATE', { fields: declared }, { cause: error })
 }
 const told = <T>(collection: Collection, work: Promise<T>): Promise<T> =>
@@ -44,7 +44,8 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
     const declared = check(handed) ?? handed
     if (declared.scope !== 'tenant')
       throw new Error(
-        `The collection ${declared.name} belongs to no organisation; it is reached by store.system(why).`,
+        `The collection ${declared.name} belongs to no organisation; it is reached by ` +
+          'store.system(why).',
       )
     return declared
   }
@@ -70,16 +71,16 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
       return told(c, engine.insert(c, stamp(c, doc)))
     },
     insertMany: async (handed, docs) => {
-      const c = guard(handed),
-        { inserted, error } = await engine.insertMany(
-          c,
-          docs.map(doc => stamp(c, doc)),
-        )
+      const c = guard(handed)
+      const { inserted, error } = await engine.insertMany(
+        c,
+        docs.map(doc => stamp(c, doc)),
+      )
       return { inserted, ...(error ? { error: known(c, error) as Error } : {}) }
     },
     get: async (handed, id) => {
-      const c = guard(handed),
-        doc = await engine.get(c, keptId(c, orgId, id))
+      const c = guard(handed)
+      const doc = await engine.get(c, keptId(c, orgId, id))
       return doc && (doc as { orgId?: unknown }).orgId === orgId ? given(c, doc) : undefined
     },
     find: (handed, query) => {
@@ -135,11 +136,11 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
       return told(c, engine.insert(c, stamped(c, doc)))
     },
     insertMany: async (handed, docs) => {
-      const c = declared(handed),
-        { inserted, error } = await engine.insertMany(
-          c,
-          docs.map(doc => stamped(c, doc)),
-        )
+      const c = declared(handed)
+      const { inserted, error } = await engine.insertMany(
+        c,
+        docs.map(doc => stamped(c, doc)),
+      )
       return { inserted, ...(error ? { error: known(c, error) as Error } : {}) }
     },
     get: async (handed, id) => {

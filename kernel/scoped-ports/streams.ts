@@ -19,13 +19,14 @@ export function scopeEventlog(
       throw fault('INVALID_FIELD', { field: 'stream', why: 'has a slash in its name' })
     return stream
   }
-  const { appendBytesMax, streamNameMax } = engine.limits, prefixChars = orgPrefixChars + within('x').length - 1
+  const { appendBytesMax, streamNameMax } = engine.limits
+  const prefixChars = orgPrefixChars + within('x').length - 1
   return {
     ...durabilityOf(engine),
     limits: { appendBytesMax, streamNameMax: streamNameMax - prefixChars },
     tenant(scope): Eventlog {
-      const orgId = orgOf(scope),
-        named = (stream: string) => `${orgId}/${within(stream)}`
+      const orgId = orgOf(scope)
+      const named = (stream: string) => `${orgId}/${within(stream)}`
       return {
         append: (stream, events, options) => engine.append(named(stream), events, options),
         read: (stream, options) => engine.read(named(stream), options),

@@ -1,45 +1,92 @@
-// Calls between two threads. Values are cloned; what cannot be is lent and reached by its number: a signal, an iterable (read at the reader's pace), an answer with a status.
+// Calls between two threads. Values are cloned; what cannot be is lent and reached by its number: a
+// signal, an iterable (read at the reader's pace), an answer with a status.
 import { isReply, reply } from '#contracts/contract.ts'
 import { fault, isFault, type FaultCode } from '#contracts/faults.ts'
 
-/** Calls that may wait for the other side; beyond it callers are refused rather than memory filled. */
+/**
+ * Calls that may wait for the other side; beyond it callers are refused rather than memory filled.
+ */
 const pendingMax = 10_000
 /** Own field of whatever stands for something else. */
 const mark = '\u0000'
 
-type Told = { readonly thrown?: unknown; readonly name?: string; readonly message?: string; readonly stack?: string | undefined; readonly fault?: readonly [FaultCode, Record<string, string | number>, number | undefined] }
+type Told = {
+  readonly thrown?: unknown
+  readonly name?: string
+  readonly message?: string
+  readonly stack?: string | undefined
+  readonly fault?: readonly [FaultCode, Record<string, string | number>, number | undefined]
+}
 export type Message =
-  | readonly ['call', id: number, target: string, value: unknown] | readonly ['done', id: number, value: unknown] | readonly ['failed', id: number, told: Told]
-  | readonly ['aborted', signal: number, reason: unknown] | readonly ['forgotten', signals: readonly number[]]
+  | readonly ['call', id: number, target: string, value: unknown]
+  | readonly ['done', id: number, value: unknown]
+  | readonly ['failed', id: number, told: Told]
+  | readonly ['aborted', signal: number, reason: unknown]
+  | readonly ['forgotten', signals: readonly number[]]
 export type Link = {
-  /** Rejects with what was thrown there: a fault as that fault, anything else as an Error with its name and message. */
+  /**
+   * Rejects with what was thrown there: a fault as that fault, anything else as an Error with its
+   * name and message.
+   */
   call(target: string, value?: unknown): Promise<unknown>
   receive(message: Message): void
   /** Whatever waits fails with this, and so does every later call. */
   end(why: Error): void
 }
-/** What was lent for one call: given back when the call, and every iterable that it answered, is over. */
+/**
+ * What was lent for one call: given back when the call, and every iterable that it answered, is
+ * over.
+ */
 type Loan = { open: number; readonly signals: number[]; readonly undo: (() => void)[] }
 
 const told = (error: unknown): Told => {
-  if (!(error instanceof Error)) return { thrown: typeof error === 'object' ? String(error) : error }
-  return { name: error.name, message: error.message, stack: error.stack, ...(isFault(error) ? { fault: [error.code, error.values, error.retryAfterMs] } : {}) }
+  if (!(error instanceof Error))
+    return { thrown: typeof error === 'object' ? String(error) : error }
+  return {
+    name: error.name,
+    message: error.message,
+    stack: error.stack,
+    ...(isFault(error) ? { fault: [error.code, error.values, error.retryAfterMs] } : {}),
+  }
 }
-function thrown({ fault: known, thrown: value, name = 'Error', message = '', stack }: Told): unknown {
+function thrown({
+  fault: known,
+  thrown: value,
+  name = 'Error',
+  message = '',
+  stack,
+}: Told): unknown {
   if (value !== undefined) return value
-  if (known) return fault(known[0], known[1], known[2] === undefined ? {} : { retryAfterMs: known[2] })
+  if (known)
+    return fault(known[0], known[1], known[2] === undefined ? {} : { retryAfterMs: known[2] })
   return Object.assign(new Error(message), { name, stack })
 }
-const isPlain = (value: object) => [Object.prototype, null].includes(Object.getPrototypeOf(value) as null)
-const mapped = (value: object, each: (field: unknown) => unknown) => Object.fromEntries(Object.entries(value).map(([name, field]) => [name, each(field)]))
+const isPlain = (value: object) =>
+  [Object.prototype, null].includes(Object.getPrototypeOf(value) as null)
+const mapped = (value: object, each: (field: unknown) => unknown) =>
+  Object.fromEntries(Object.entries(value).map(([name, field]) => [name, each(field)]))
 
 /** `answer`: carries out a call from the other side. */
-export function createLink(post: (message: Message) => void, answer: (target: string, value: unknown) => unknown): Link {
-  const waiting = new Map<number, { readonly resolve: (value: unknown) => void; readonly reject: (error: unknown) => void; readonly loan: Loan }>()
-  const lentStreams = new Map<number, AsyncIterator<unknown>>(), borrowedSignals = new Map<number, AbortController>()
+export function createLink(
+  post: (message: Message) => void,
+  answer: (target: string, value: unknown) => unknown,
+): Link {
+  const waiting = new Map<
+    number,
+    {
+      readonly resolve: (value: unknown) => void
+      readonly reject: (error: unknown) => void
+      readonly loan: Loan
+    }
+  >()
+  const lentStreams = new Map<number, AsyncIterator<unknown>>()
+  const borrowedSignals = new Map<number, AbortController>()
   // A reader that never began and is gone still lets go of what it was to read.
-  const unread = new FinalizationRegistry<number>(id => void call('#return', id).catch(() => undefined))
-  let count = 0, ended: Error | undefined
+  const unread = new FinalizationRegistry<number>(
+    id => void call('#return', id).catch(() => undefined),
+  )
+  let count = 0
+  let ended: Error | undefined
 
   const giveBack = (loan: Loan) => {
     if (--loan.open > 0) return
@@ -50,23 +97,33 @@ export function createLink(post: (message: Message) => void, answer: (target: st
   function lendSignal(signal: AbortSignal, loan: Loan): object {
     const id = ++count
     if (signal.aborted) return { [mark]: 'signal', id, aborted: told(signal.reason) }
-    const onAbort = () => { if (!ended) post(['aborted', id, told(signal.reason)]) }
+    const onAbort = () => {
+      if (!ended) post(['aborted', id, told(signal.reason)])
+    }
     signal.addEventListener('abort', onAbort, { once: true })
     loan.signals.push(id)
     loan.undo.push(() => signal.removeEventListener('abort', onAbort))
     return { [mark]: 'signal', id }
   }
   function pack(value: unknown, loan: Loan): unknown {
-    if (typeof value === 'function' || typeof value === 'symbol') throw new TypeError(`A ${typeof value} cannot be handed to another thread.`)
+    if (typeof value === 'function' || typeof value === 'symbol')
+      throw new TypeError(`A ${typeof value} cannot be handed to another thread.`)
     if (typeof value !== 'object' || value === null) return value
     if (value instanceof AbortSignal) return lendSignal(value, loan)
     // A view of a part would take the whole buffer along.
-    if (ArrayBuffer.isView(value)) return value instanceof Uint8Array ? new Uint8Array(value) : value
+    if (ArrayBuffer.isView(value))
+      return value instanceof Uint8Array ? new Uint8Array(value) : value
     if (Symbol.asyncIterator in value) {
       lentStreams.set(++count, (value as AsyncIterable<unknown>)[Symbol.asyncIterator]())
       return { [mark]: 'stream', id: count }
     }
-    if (isReply(value)) return { [mark]: 'reply', status: value.status, headers: value.headers, value: pack(value.value, loan) }
+    if (isReply(value))
+      return {
+        [mark]: 'reply',
+        status: value.status,
+        headers: value.headers,
+        value: pack(value.value, loan),
+      }
     if (Array.isArray(value)) return value.map(one => pack(one, loan))
     if (!isPlain(value)) return value
     const fields = mapped(value, one => pack(one, loan))
@@ -107,7 +164,9 @@ export function createLink(post: (message: Message) => void, answer: (target: st
         return { done: true, value: undefined }
       },
     }
-    const stream: AsyncIterable<unknown> = { [Symbol.asyncIterator]: () => (unread.unregister(stream), iterator) }
+    const stream: AsyncIterable<unknown> = {
+      [Symbol.asyncIterator]: () => (unread.unregister(stream), iterator),
+    }
     unread.register(stream, id, stream)
     return stream
   }
@@ -115,13 +174,34 @@ export function createLink(post: (message: Message) => void, answer: (target: st
     if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
     if (Array.isArray(value)) return value.map(one => unpack(one, loan))
     if (!isPlain(value)) return value
-    const { [mark]: kind, id, aborted, status, headers, value: inner, fields } = value as Record<string, never>
+    const {
+      [mark]: kind,
+      id,
+      aborted,
+      status,
+      headers,
+      value: inner,
+      fields,
+    } = value as Record<string, never>
     switch (kind as string | undefined) {
-      case 'signal': return borrowSignal(id!, aborted)
-      case 'stream': return borrowStream(id!, loan)
-      case 'reply': return reply(unpack(inner, loan), { headers: headers!, ...(status === undefined ? {} : { status }) })
-      case 'own': return Object.fromEntries((fields as unknown as [string, unknown][]).map(([name, field]) => [name, unpack(field, loan)]))
-      default: return mapped(value, one => unpack(one, loan))
+      case 'signal':
+        return borrowSignal(id!, aborted)
+      case 'stream':
+        return borrowStream(id!, loan)
+      case 'reply':
+        return reply(unpack(inner, loan), {
+          headers: headers!,
+          ...(status === undefined ? {} : { status }),
+        })
+      case 'own':
+        return Object.fromEntries(
+          (fields as unknown as [string, unknown][]).map(([name, field]) => [
+            name,
+            unpack(field, loan),
+          ]),
+        )
+      default:
+        return mapped(value, one => unpack(one, loan))
     }
   }
 
@@ -149,9 +229,17 @@ export function createLink(post: (message: Message) => void, answer: (target: st
   }
   function call(target: string, value?: unknown): Promise<unknown> {
     if (ended) return Promise.reject(ended)
-    if (waiting.size >= pendingMax) return Promise.reject(fault('UNAVAILABLE', { what: 'The thread', why: 'too many calls wait for it' }, { retryAfterMs: 1000 }))
+    if (waiting.size >= pendingMax)
+      return Promise.reject(
+        fault(
+          'UNAVAILABLE',
+          { what: 'The thread', why: 'too many calls wait for it' },
+          { retryAfterMs: 1000 },
+        ),
+      )
     return new Promise((resolve, reject) => {
-      const id = ++count, loan: Loan = { open: 1, signals: [], undo: [] }
+      const id = ++count
+      const loan: Loan = { open: 1, signals: [], undo: [] }
       const message: Message = ['call', id, target, pack(value, loan)]
       post(message)
       waiting.set(id, { resolve, reject, loan })
@@ -162,11 +250,15 @@ export function createLink(post: (message: Message) => void, answer: (target: st
     call,
     receive(message) {
       switch (message[0]) {
-        case 'call': return void serve(message[1], message[2], message[3])
-        case 'aborted': return borrowedSignals.get(message[1])?.abort(thrown(message[2] as Told))
-        case 'forgotten': return message[1].forEach(id => borrowedSignals.delete(id))
+        case 'call':
+          return void serve(message[1], message[2], message[3])
+        case 'aborted':
+          return borrowedSignals.get(message[1])?.abort(thrown(message[2] as Told))
+        case 'forgotten':
+          return message[1].forEach(id => borrowedSignals.delete(id))
       }
-      const [kind, id, value] = message, waiter = waiting.get(id)
+      const [kind, id, value] = message
+      const waiter = waiting.get(id)
       waiting.delete(id)
       if (!waiter) return
       if (kind === 'done') waiter.resolve(unpack(value, waiter.loan))

@@ -1,39 +1,127 @@
-// What a plugin in a thread says of itself: everything that is data. The same file tells the two sides what they say to each other.
+// What a plugin in a thread says of itself: everything that is data. The same file tells the two
+// sides what they say to each other.
 import type { Contract } from '#contracts/contract.ts'
 import type { Rate } from '#ports/limits.ts'
 import type { Plugin } from '../plugin.ts'
 
 /** Chosen by the operator, for one plugin. */
-export type Bounds = { /** MiB of heap, and of buffers beside it. */ readonly memory_mb: number; /** How long the thread may not answer before it is ended. */ readonly stall_ms: number }
+export type Bounds = {
+  /** MiB of heap, and of buffers beside it. */
+  readonly memory_mb: number
+  /** How long the thread may not answer before it is ended. */
+  readonly stall_ms: number
+}
 export const boundsDefault: Bounds = { memory_mb: 128, stall_ms: 10_000 }
 
-export type Manifest = Pick<Plugin, 'name' | 'version' | 'kernel' | 'mount' | 'uses' | 'config' | 'limits' | 'collections' | 'system' | 'may' | 'names' | 'emits'> & {
+export type Manifest = Pick<
+  Plugin,
+  | 'name'
+  | 'version'
+  | 'kernel'
+  | 'mount'
+  | 'uses'
+  | 'config'
+  | 'limits'
+  | 'collections'
+  | 'system'
+  | 'may'
+  | 'names'
+  | 'emits'
+> & {
   readonly contract?: Contract
   readonly jobs: Readonly<Record<string, NonNullable<Plugin['jobs']>[string]['options'] | null>>
-  readonly commands: Readonly<Record<string, Pick<NonNullable<Plugin['commands']>[string], 'summary' | 'options' | 'needsServer'>>>
+  readonly commands: Readonly<
+    Record<
+      string,
+      Pick<NonNullable<Plugin['commands']>[string], 'summary' | 'options' | 'needsServer'>
+    >
+  >
   readonly contributes: readonly { readonly point: string; readonly remote: boolean }[]
   /** What no thread can offer, in words. */
   readonly unfit: readonly string[]
 }
 /** `serve`: absent where the thread only describes the plugin. */
-export type Start = { readonly entry: string; readonly clock: { readonly url: string; readonly folders: readonly string[] }; /** Milliseconds for its import and start, and for each step within. */ readonly stepMs: number; readonly serve?: { readonly generation: number; readonly config: object; readonly rates: Readonly<Record<string, Rate>> } }
+export type Start = {
+  readonly entry: string
+  readonly clock: {
+    readonly url: string
+    readonly folders: readonly string[]
+  }
+  /** Milliseconds for its import and start, and for each step within. */
+  readonly stepMs: number
+  readonly serve?: {
+    readonly generation: number
+    readonly config: object
+    readonly rates: Readonly<Record<string, Rate>>
+  }
+}
 /** A contributed item: its fields as they stand, and the names of its methods. */
-export type Item = { readonly fields: Readonly<Record<string, unknown>>; readonly methods: readonly string[] }
-export type Hello = { readonly manifest: Manifest; readonly items: readonly Item[] } | { readonly refused: string }
+export type Item = {
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly methods: readonly string[]
+}
+export type Hello =
+  | { readonly manifest: Manifest; readonly items: readonly Item[] }
+  | { readonly refused: string }
 
 export function manifestOf(plugin: Plugin): Manifest {
-  const { name, version, kernel, mount, uses = {}, config, limits, collections, system, may, names, emits, contract, jobs = {}, commands = {}, contributes = [] } = plugin
+  const {
+    name,
+    version,
+    kernel,
+    mount,
+    uses = {},
+    config,
+    limits,
+    collections,
+    system,
+    may,
+    names,
+    emits,
+    contract,
+    jobs = {},
+    commands = {},
+    contributes = [],
+  } = plugin
   const unfit = [
-    ...Object.keys(plugin.provides ?? {}).map(one => `it provides the service ${one}, and others call a service without waiting`),
+    ...Object.keys(plugin.provides ?? {}).map(
+      one => `it provides the service ${one}, and others call a service without waiting`,
+    ),
     ...(plugin.records ? ['it keeps records of live work'] : []),
-    ...Object.entries(contract ?? {}).filter(([, row]) => row.streamed !== undefined).map(([key]) => `${key} reads a streamed body`),
-    ...Object.values(uses).filter(({ id, kind }) => kind === 'point' || id === 'port:host' || id === 'port:plugins').map(({ id }) => `it uses ${id}, which answers without waiting`),
-    ...contributes.filter(({ remote }) => !remote).map(({ point }) => `it contributes to ${point}, whose items are asked without waiting`),
+    ...Object.entries(contract ?? {})
+      .filter(([, row]) => row.streamed !== undefined)
+      .map(([key]) => `${key} reads a streamed body`),
+    ...Object.values(uses)
+      .filter(({ id, kind }) => kind === 'point' || id === 'port:host' || id === 'port:plugins')
+      .map(({ id }) => `it uses ${id}, which answers without waiting`),
+    ...contributes
+      .filter(({ remote }) => !remote)
+      .map(({ point }) => `it contributes to ${point}, whose items are asked without waiting`),
   ]
   const data = {
-    name, version, kernel, mount, uses, config, limits, collections, system, may, names, emits, contract, unfit,
-    jobs: Object.fromEntries(Object.entries(jobs).map(([job, { options }]) => [job, options ?? null])),
-    commands: Object.fromEntries(Object.entries(commands).map(([command, { summary, options, needsServer }]) => [command, { summary, options, needsServer }])),
+    name,
+    version,
+    kernel,
+    mount,
+    uses,
+    config,
+    limits,
+    collections,
+    system,
+    may,
+    names,
+    emits,
+    contract,
+    unfit,
+    jobs: Object.fromEntries(
+      Object.entries(jobs).map(([job, { options }]) => [job, options ?? null]),
+    ),
+    commands: Object.fromEntries(
+      Object.entries(commands).map(([command, { summary, options, needsServer }]) => [
+        command,
+        { summary, options, needsServer },
+      ]),
+    ),
     contributes: contributes.map(({ point, remote = false }) => ({ point, remote })),
   }
   // Schemas are JSON; whatever else a schema library hangs on them stays behind.

@@ -3,11 +3,18 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { createGenerations } from '../generations.ts'
 import { manifestOf, type Hello, type Start } from './manifest.ts'
 
-const port = parentPort!, start = workerData as Start
+const port = parentPort!
+const start = workerData as Start
 
 const hello = async (): Promise<Hello> => {
   const plugin = await createGenerations('thread').load({ entry: start.entry })
   // A plugin is described without what it takes to serve one.
-  return { manifest: manifestOf(plugin), items: start.serve ? await (await import('./serve.ts')).serve(port, plugin, start) : [] }
+  return {
+    manifest: manifestOf(plugin),
+    items: start.serve ? await (await import('./serve.ts')).serve(port, plugin, start) : [],
+  }
 }
-port.postMessage(['hello', await hello().catch((error: Error): Hello => ({ refused: error.message }))])
+port.postMessage([
+  'hello',
+  await hello().catch((error: Error): Hello => ({ refused: error.message })),
+])

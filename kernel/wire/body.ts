@@ -1,14 +1,22 @@
-// JSON from untrusted bytes: length, encoding and depth are checked before JSON.parse, which has no limit of its own.
+// JSON from untrusted bytes: length, encoding and depth are checked before JSON.parse, which has no
+// limit of its own.
 import { fault } from '#contracts/faults.ts'
 
 export const depthMax = 64
 export const bodyBytesMax = 1 << 20
 
-const open = 0x7b, close = 0x7d, openList = 0x5b, closeList = 0x5d, quote = 0x22, backslash = 0x5c
+const open = 0x7b
+const close = 0x7d
+const openList = 0x5b
+const closeList = 0x5d
+const quote = 0x22
+const backslash = 0x5c
 
 /** The deepest nesting of objects and arrays, outside strings. Stops at `max + 1`. */
 function depthOf(bytes: Uint8Array, max: number): number {
-  let depth = 0, deepest = 0, inString = false
+  let depth = 0
+  let deepest = 0
+  let inString = false
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i]
     if (inString) {
@@ -22,7 +30,10 @@ function depthOf(bytes: Uint8Array, max: number): number {
   return deepest
 }
 
-/** MALFORMED_TEXT, TOO_DEEP or MALFORMED_JSON; the engine's own message is not passed on, for it quotes the body. */
+/**
+ * MALFORMED_TEXT, TOO_DEEP or MALFORMED_JSON; the engine's own message is not passed on, for it
+ * quotes the body.
+ */
 export function parseJson(bytes: Uint8Array): unknown {
   let text: string
   try {
@@ -35,14 +46,25 @@ export function parseJson(bytes: Uint8Array): unknown {
     return JSON.parse(text)
   } catch (cause) {
     const at = /position (\d+)/.exec(String((cause as Error).message))?.[1]
-    throw fault('MALFORMED_JSON', { why: at ? `at position ${at}` : 'it ends too early' }, { cause })
+    throw fault(
+      'MALFORMED_JSON',
+      { why: at ? `at position ${at}` : 'it ends too early' },
+      { cause },
+    )
   }
 }
 
 /** UNSUPPORTED_MEDIA unless the type is JSON in UTF-8. */
 export function requireJson(contentType: string | undefined): void {
-  const [type = '', ...parameters] = (contentType ?? '').split(';').map(part => part.trim().toLowerCase())
-  if (type !== 'application/json' && !/^application\/[\w.-]+\+json$/.test(type)) throw fault('UNSUPPORTED_MEDIA', { why: 'must be application/json' })
-  const charset = parameters.find(parameter => parameter.startsWith('charset='))?.slice(8).replaceAll('"', '')
-  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8') throw fault('UNSUPPORTED_MEDIA', { why: 'the charset must be utf-8' })
+  const [type = '', ...parameters] = (contentType ?? '')
+    .split(';')
+    .map(part => part.trim().toLowerCase())
+  if (type !== 'application/json' && !/^application\/[\w.-]+\+json$/.test(type))
+    throw fault('UNSUPPORTED_MEDIA', { why: 'must be application/json' })
+  const charset = parameters
+    .find(parameter => parameter.startsWith('charset='))
+    ?.slice(8)
+    .replaceAll('"', '')
+  if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
+    throw fault('UNSUPPORTED_MEDIA', { why: 'the charset must be utf-8' })
 }

@@ -1,4 +1,5 @@
-// Builds a JSON value from a parser's tokens, within bounds that the parser does not know: depth, size, no field twice.
+// Builds a JSON value from a parser's tokens, within bounds that the parser does not know: depth,
+// size, no field twice.
 import type { Token } from 'stream-json/core/parser.js'
 import { fault } from '#contracts/faults.ts'
 import { bodyBytesMax, depthMax } from './body.ts'
@@ -6,11 +7,15 @@ import { bodyBytesMax, depthMax } from './body.ts'
 /** One that is open; `key` of an object is the field whose value comes. */
 type Frame = { readonly list?: unknown[]; readonly object?: Record<string, unknown>; key: string }
 
-/** Everything but the content may take so many characters and values. INVALID_FIELD names the field that took the last. */
+/**
+ * Everything but the content may take so many characters and values. INVALID_FIELD names the field
+ * that took the last.
+ */
 function createBudget() {
   let left = bodyBytesMax
   return (count: number, what: string) => {
-    if ((left -= count) < 0) throw fault('INVALID_FIELD', { field: what || 'body', why: 'is too long' })
+    if ((left -= count) < 0)
+      throw fault('INVALID_FIELD', { field: what || 'body', why: 'is too long' })
   }
 }
 
@@ -20,8 +25,11 @@ export type Sink = { begin(root: Root): void; piece(text: string): void; end(): 
 
 /** Builds the value from tokens, the streamed field as ''. */
 export function createBuilder(field: string, sink: Sink) {
-  const frames: Frame[] = [], spend = createBudget()
-  let root: unknown, text = '', streaming = false
+  const frames: Frame[] = []
+  const spend = createBudget()
+  let root: unknown
+  let text = ''
+  let streaming = false
   const top = () => frames.at(-1)!
   /** The field of the body in which the tokens are now. */
   const where = () => frames[0]?.key.slice(0, 200) ?? ''
@@ -49,7 +57,8 @@ export function createBuilder(field: string, sink: Sink) {
     top().key = ''
   }
   const endKey = () => {
-    if (text in top().object!) throw fault('INVALID_FIELD', { field: text.slice(0, 200), why: 'is given twice' })
+    if (text in top().object!)
+      throw fault('INVALID_FIELD', { field: text.slice(0, 200), why: 'is given twice' })
     top().key = text
   }
   const addPiece = (piece: string) => {
@@ -67,17 +76,33 @@ export function createBuilder(field: string, sink: Sink) {
     take(token: Token): void {
       switch (token.name) {
         // Without a prototype `__proto__` is a field like any other.
-        case 'startObject': return open({ object: Object.create(null) as Record<string, unknown>, key: '' })
-        case 'startArray': return open({ list: [], key: '' })
-        case 'endObject': case 'endArray': return void frames.pop()
-        case 'startString': return startString()
-        case 'startKey': return startKey()
-        case 'startNumber': text = ''; return
-        case 'stringChunk': case 'numberChunk': return addPiece(token.value)
-        case 'endKey': return endKey()
-        case 'endString': return endString()
-        case 'endNumber': return place(Number(text))
-        case 'trueValue': case 'falseValue': case 'nullValue': return place(token.value)
+        case 'startObject':
+          return open({ object: Object.create(null) as Record<string, unknown>, key: '' })
+        case 'startArray':
+          return open({ list: [], key: '' })
+        case 'endObject':
+        case 'endArray':
+          return void frames.pop()
+        case 'startString':
+          return startString()
+        case 'startKey':
+          return startKey()
+        case 'startNumber':
+          text = ''
+          return
+        case 'stringChunk':
+        case 'numberChunk':
+          return addPiece(token.value)
+        case 'endKey':
+          return endKey()
+        case 'endString':
+          return endString()
+        case 'endNumber':
+          return place(Number(text))
+        case 'trueValue':
+        case 'falseValue':
+        case 'nullValue':
+          return place(token.value)
       }
     },
   }

@@ -1,23 +1,39 @@
-// One form for what clients may write in several: an optional field that is null is left out, an id is in lower case (RFC 9562, section 4).
+// One form for what clients may write in several: an optional field that is null is left out, an id
+// is in lower case (RFC 9562, section 4).
 import type { TSchema } from 'typebox'
 
-type Schema = { type?: string | readonly string[]; format?: string; const?: unknown; enum?: readonly unknown[]; anyOf?: readonly Schema[]; items?: Schema; properties?: Readonly<Record<string, Schema>>; required?: readonly string[] }
+type Schema = {
+  type?: string | readonly string[]
+  format?: string
+  const?: unknown
+  enum?: readonly unknown[]
+  anyOf?: readonly Schema[]
+  items?: Schema
+  properties?: Readonly<Record<string, Schema>>
+  required?: readonly string[]
+}
 type Step = (value: unknown) => unknown
 
 const isNull = ({ type }: Schema) => type === 'null'
 
-/** May the field itself be null? Then it means something, and stays. A schema that says nothing allows everything. */
+/**
+ * May the field itself be null? Then it means something, and stays. A schema that says nothing
+ * allows everything.
+ */
 function allowsNull(schema: Schema): boolean {
   const { type, anyOf, enum: values } = schema
   if (anyOf) return anyOf.some(allowsNull)
   if (values) return values.includes(null)
   if ('const' in schema) return schema.const === null
-  return type === undefined || type === 'null' || (typeof type !== 'string' && type.includes('null'))
+  return (
+    type === undefined || type === 'null' || (typeof type !== 'string' && type.includes('null'))
+  )
 }
 
 function ofObject({ properties = {}, required = [] }: Schema): Step | undefined {
   const fields = Object.entries(properties).flatMap(([name, schema]) => {
-    const step = stepOf(schema), dropped = !required.includes(name) && !allowsNull(schema)
+    const step = stepOf(schema)
+    const dropped = !required.includes(name) && !allowsNull(schema)
     return step || dropped ? [{ name, step, dropped }] : []
   })
   if (fields.length === 0) return undefined
@@ -34,7 +50,8 @@ function ofObject({ properties = {}, required = [] }: Schema): Step | undefined 
 }
 
 function stepOf(schema: Schema): Step | undefined {
-  if (schema.format === 'uuid') return value => (typeof value === 'string' ? value.toLowerCase() : value)
+  if (schema.format === 'uuid')
+    return value => (typeof value === 'string' ? value.toLowerCase() : value)
   if (schema.properties) return ofObject(schema)
   if (schema.items) {
     const step = stepOf(schema.items)

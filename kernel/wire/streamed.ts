@@ -1,4 +1,5 @@
-// A JSON body with one field that is too long to hold: its Base64 or its text is made bytes as it arrives, the rest is built and checked like any other body.
+// A JSON body with one field that is too long to hold: its Base64 or its text is made bytes as it
+// arrives, the rest is built and checked like any other body.
 import { jsonParser, type Token } from 'stream-json/core/parser.js'
 import { getManyValues, isMany, none } from 'stream-chain/defs.js'
 import type { StreamedBody } from '#contracts/contract.ts'
@@ -7,15 +8,28 @@ import { base64Decoder } from './base64.ts'
 import { createBuilder, type Root, type Sink } from './builder.ts'
 import type { Check } from '../validate.ts'
 
-type Shape = { readonly field: string; /** How bytes are written in the field. */ readonly encoding: 'base64' | 'text'; readonly check: Check; /** Knows no required fields: what came before the content is refused before the content is read. */ readonly checkEarly: Check }
+type Shape = {
+  readonly field: string
+  /** How bytes are written in the field. */
+  readonly encoding: 'base64' | 'text'
+  readonly check: Check
+  /**
+   * Knows no required fields: what came before the content is refused before the content is read.
+   */
+  readonly checkEarly: Check
+}
 type Decoder = { decode(text: string): Uint8Array; end(): void }
 
-/** Text as UTF-8. Half a character (a lone surrogate) has no bytes: a text that came through changed must be refused. */
+/**
+ * Text as UTF-8. Half a character (a lone surrogate) has no bytes: a text that came through changed
+ * must be refused.
+ */
 function textDecoder(refuse: (why: string) => Error): Decoder {
   let half = ''
   return {
     decode(text) {
-      const all = half + text, last = all.charCodeAt(all.length - 1)
+      const all = half + text
+      const last = all.charCodeAt(all.length - 1)
       half = last >= 0xd800 && last <= 0xdbff ? all.slice(-1) : ''
       const whole = all.slice(0, all.length - half.length)
       if (!whole.isWellFormed()) throw refuse('holds half a character')
@@ -27,9 +41,14 @@ function textDecoder(refuse: (why: string) => Error): Decoder {
   }
 }
 
-/** The streamed field's text in, bytes out: decoded once for each part of the body, not for each piece of a token. */
+/**
+ * The streamed field's text in, bytes out: decoded once for each part of the body, not for each
+ * piece of a token.
+ */
 function createContent(field: string, encoding: Shape['encoding'], begin: (root: Root) => void) {
-  const decoder: Decoder = (encoding === 'base64' ? base64Decoder : textDecoder)(why => fault('INVALID_FIELD', { field, why }))
+  const decoder: Decoder = (encoding === 'base64' ? base64Decoder : textDecoder)(why =>
+    fault('INVALID_FIELD', { field, why }),
+  )
   let text = ''
   const decoded: Uint8Array[] = []
   const flush = () => {
@@ -38,7 +57,9 @@ function createContent(field: string, encoding: Shape['encoding'], begin: (root:
   }
   const sink: Sink = {
     begin,
-    piece(piece) { text += piece },
+    piece(piece) {
+      text += piece
+    },
     end() {
       flush()
       decoder.end()
@@ -53,9 +74,13 @@ function createContent(field: string, encoding: Shape['encoding'], begin: (root:
   }
 }
 
-/** Bytes in, tokens out. MALFORMED_TEXT and MALFORMED_JSON; the parser's own messages are not passed on. */
+/**
+ * Bytes in, tokens out. MALFORMED_TEXT and MALFORMED_JSON; the parser's own messages are not passed
+ * on.
+ */
 function createReader() {
-  const parse = jsonParser({ packValues: false }), decoder = new TextDecoder('utf-8', { fatal: true })
+  const parse = jsonParser({ packValues: false })
+  const decoder = new TextDecoder('utf-8', { fatal: true })
   let at = 0
   const decode = (bytes: Uint8Array | undefined) => {
     try {
@@ -75,7 +100,8 @@ function createReader() {
   }
   return {
     read(bytes: Uint8Array): readonly Token[] {
-      const text = decode(bytes), from = at
+      const text = decode(bytes)
+      const from = at
       at += text.length
       return tokens(text, `between positions ${from} and ${at}`)
     },
@@ -87,11 +113,20 @@ function createReader() {
   }
 }
 
-const plain = (value: unknown) => (typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : value)
+const plain = (value: unknown) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : value
 
-/** `check` sees the body with '' for the content. Whatever is wrong, a field given twice too, is thrown by `content`. */
-export function streamBody(source: AsyncIterable<Uint8Array>, { field, encoding, check, checkEarly }: Shape): StreamedBody<object> {
-  const reader = createReader(), content = createContent(field, encoding, root => void checkEarly({ ...root })), builder = createBuilder(field, content.sink)
+/**
+ * `check` sees the body with '' for the content. Whatever is wrong, a field given twice too, is
+ * thrown by `content`.
+ */
+export function streamBody(
+  source: AsyncIterable<Uint8Array>,
+  { field, encoding, check, checkEarly }: Shape,
+): StreamedBody<object> {
+  const reader = createReader()
+  const content = createContent(field, encoding, root => void checkEarly({ ...root }))
+  const builder = createBuilder(field, content.sink)
   let fields: object | undefined
   const bytesOf = (tokens: readonly Token[]) => {
     for (const token of tokens) builder.take(token)
@@ -107,7 +142,8 @@ export function streamBody(source: AsyncIterable<Uint8Array>, { field, encoding,
   return {
     content: read(),
     fields() {
-      if (!fields) throw new Error('The fields of a streamed body are known when its content has ended.')
+      if (!fields)
+        throw new Error('The fields of a streamed body are known when its content has ended.')
       return fields
     },
   }

@@ -1,8 +1,48 @@
 // The OpenAPI document as a page that loads nothing from anywhere: HTML, its style, no script.
-type Schema = { type?: string | string[]; format?: string; enum?: unknown[]; const?: unknown; anyOf?: Schema[]; items?: Schema; properties?: Record<string, Schema>; required?: string[]; description?: string; default?: unknown; minimum?: number; maximum?: number; minLength?: number; maxLength?: number; maxItems?: number; $ref?: string; 'x-ref'?: string }
-type Content = Record<string, { schema?: Schema; examples?: Record<string, { value: { detail: string } }> }>
-type Op = { summary: string; description?: string; tags: string[]; operationId: string; security: object[]; parameters: { name: string; in: string; required: boolean; schema: Schema; description?: string }[]; requestBody?: { content: Content }; responses: Record<string, { description: string; content?: Content }> }
-type Document = { info: { title: string; version: string; description: string }; paths: Record<string, Record<string, Op>>; components: { schemas: Record<string, Schema> } }
+type Schema = {
+  type?: string | string[]
+  format?: string
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: Schema[]
+  items?: Schema
+  properties?: Record<string, Schema>
+  required?: string[]
+  description?: string
+  default?: unknown
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  maxItems?: number
+  $ref?: string
+  'x-ref'?: string
+}
+type Content = Record<
+  string,
+  { schema?: Schema; examples?: Record<string, { value: { detail: string } }> }
+>
+type Op = {
+  summary: string
+  description?: string
+  tags: string[]
+  operationId: string
+  security: object[]
+  parameters: {
+    name: string
+    in: string
+    required: boolean
+    schema: Schema
+    description?: string
+  }[]
+  requestBody?: { content: Content }
+  responses: Record<string, { description: string; content?: Content }>
+}
+type Document = {
+  info: { title: string; version: string; description: string }
+  paths: Record<string, Record<string, Op>>
+  components: { schemas: Record<string, Schema> }
+}
 
 const html = (text: unknown) => String(text).replace(/[&<>"']/g, sign => `&#${sign.charCodeAt(0)};`)
 /** Prose, in which backticks mark code. */
@@ -23,42 +63,108 @@ function typeOf(schema: Schema): string {
   if (schema.anyOf) return schema.anyOf.map(typeOf).join(' | ')
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map(value => JSON.stringify(value)).join(' | ')
-  if (Array.isArray(schema.type)) return schema.type.map(type => (type === 'null' ? type : typeOf({ ...schema, type }))).join(' | ')
+  if (Array.isArray(schema.type))
+    return schema.type
+      .map(type => (type === 'null' ? type : typeOf({ ...schema, type })))
+      .join(' | ')
   if (schema.type === 'array') return `${typeOf(schema.items ?? {})}[]`
-  const bounds = [schema.minimum !== undefined && `≥ ${schema.minimum}`, schema.maximum !== undefined && `≤ ${schema.maximum}`,
-    schema.minLength !== undefined && schema.minLength > 1 && `≥ ${schema.minLength} characters`, schema.maxLength !== undefined && `≤ ${schema.maxLength} characters`].filter(Boolean)
-  return [schema['x-ref'] ? `${schema['x-ref']} id` : schema.format ?? schema.type ?? 'any', ...bounds].join(', ')
+  const bounds = [
+    schema.minimum !== undefined && `≥ ${schema.minimum}`,
+    schema.maximum !== undefined && `≤ ${schema.maximum}`,
+    schema.minLength !== undefined && schema.minLength > 1 && `≥ ${schema.minLength} characters`,
+    schema.maxLength !== undefined && `≤ ${schema.maxLength} characters`,
+  ].filter(Boolean)
+  return [
+    schema['x-ref'] ? `${schema['x-ref']} id` : (schema.format ?? schema.type ?? 'any'),
+    ...bounds,
+  ].join(', ')
 }
 
 /** One row a field; fields of fields are indented below it. */
 function rows(schema: Schema | undefined, depth = 0): string {
   if (!schema || depth > 4) return ''
   if (schema.items) return rows(schema.items, depth)
-  return Object.entries(schema.properties ?? {}).map(([name, field]) => {
-    const notes = [field.description, field.default !== undefined && field.default !== '' ? `Default ${JSON.stringify(field.default)}.` : ''].filter(Boolean).join(' ')
-    return `<tr><td style="padding-left:${depth * 1.2}rem"><code>${html(name)}</code>${schema.required?.includes(name) ? '' : ' <small>optional</small>'}</td><td>${html(typeOf(field))}</td><td>${prose(notes)}</td></tr>${rows(field, depth + 1)}`
-  }).join('')
+  return Object.entries(schema.properties ?? {})
+    .map(([name, field]) => {
+      const notes = [
+        field.description,
+        field.default !== undefined && field.default !== ''
+          ? `Default ${JSON.stringify(field.default)}.`
+          : '',
+      ]
+        .filter(Boolean)
+        .join(' ')
+      return (
+        '<tr><td ' +
+        `style="padding-left:${depth * 1.2}rem"><code>${html(name)}</code>${schema.required?.includes(name) ? '' : ' <small>optional</small>'}</td><td>${html(typeOf(field))}</td><td>${prose(notes)}</td></tr>${rows(field, depth + 1)}`
+      )
+    })
+    .join('')
 }
-const table = (title: string, body: string) => (body ? `<h4>${title}</h4><table>${body}</table>` : '')
+const table = (title: string, body: string) =>
+  body ? `<h4>${title}</h4><table>${body}</table>` : ''
 
 function operation(path: string, verb: string, op: Op): string {
-  const parameters = op.parameters.map(({ name, in: place, required, schema, description }) => `<tr><td><code>${html(name)}</code> <small>${place}${required ? '' : ', optional'}</small></td><td>${html(typeOf(schema))}</td><td>${prose(description ?? '')}</td></tr>`).join('')
-  const [[status, success] = ['', { description: '' }], ...others] = Object.entries(op.responses) as [string, Op['responses'][string]][], errors = others.filter(([code]) => code >= '400')
+  const parameters = op.parameters
+    .map(
+      ({ name, in: place, required, schema, description }) =>
+        `<tr><td><code>${html(name)}</code> ` +
+        `<small>${place}${required ? '' : ', optional'}</small></td><td>${html(typeOf(schema))}</td><td>${prose(description ?? '')}</td></tr>`,
+    )
+    .join('')
+  const [[status, success] = ['', { description: '' }], ...others] = Object.entries(
+    op.responses,
+  ) as [string, Op['responses'][string]][]
+  const errors = others.filter(([code]) => code >= '400')
   const [media, answer] = Object.entries(success.content ?? {})[0] ?? []
   return `<section id="${op.operationId}"><h3>${html(op.summary)}</h3><div class="path"><span class="open">${op.security.length === 0 ? 'public' : 'Bearer token'}</span><span class="verb">${verb.toUpperCase()}</span>${html(path)}</div>${op.description ? `<p>${prose(op.description)}</p>` : ''}
 ${table('Parameters', parameters)}${table('Body', rows(op.requestBody?.content['application/json']?.schema))}
 <h4>Answer ${html(status)} <small>${html(media ?? '')}</small></h4>${answer?.schema?.properties ? `<table>${rows(answer.schema)}</table>` : `<p>${html(success.description)}</p>`}
-<details><summary>Errors: ${errors.map(([code]) => html(code)).join(', ')}</summary><table>${errors.flatMap(([code, { content }]) => Object.entries(content?.['application/json']?.examples ?? {}).map(([name, { value }]) => `<tr><td>${html(code)} <code>${html(name)}</code></td><td colspan="2">${html(value.detail)}</td></tr>`)).join('')}</table></details></section>`
+<details><summary>Errors: ${errors.map(([code]) => html(code)).join(', ')}</summary><table>${errors
+    .flatMap(([code, { content }]) =>
+      Object.entries(content?.['application/json']?.examples ?? {}).map(
+        ([name, { value }]) =>
+          `<tr><td>${html(code)} <code>${html(name)}</code></td><td ` +
+          `colspan="2">${html(value.detail)}</td></tr>`,
+      ),
+    )
+    .join('')}</table></details></section>`
 }
 
 export function pageOf(source: object): string {
   const document = source as Document
-  const all = Object.entries(document.paths).flatMap(([path, verbs]) => Object.entries(verbs).map(([verb, op]) => ({ path, verb, op })))
-  const groups = [...new Set(all.map(({ op }) => op.tags[0]!))].map(name => ({ name, items: all.filter(({ op }) => op.tags[0] === name) }))
-  const types = Object.entries(document.components.schemas).filter(([name]) => name.startsWith('event.')).map(([name, schema]) => [name.slice('event.'.length), schema] as const)
+  const all = Object.entries(document.paths).flatMap(([path, verbs]) =>
+    Object.entries(verbs).map(([verb, op]) => ({ path, verb, op })),
+  )
+  const groups = [...new Set(all.map(({ op }) => op.tags[0]!))].map(name => ({
+    name,
+    items: all.filter(({ op }) => op.tags[0] === name),
+  }))
+  const types = Object.entries(document.components.schemas)
+    .filter(([name]) => name.startsWith('event.'))
+    .map(([name, schema]) => [name.slice('event.'.length), schema] as const)
   return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${html(document.info.title)} API</title><style>${style}</style>
-<nav><strong>${html(document.info.title)}</strong> <small>${html(document.info.version)}</small>${groups.map(({ name, items }) => `<h2>${html(name)}</h2>${items.map(({ path, verb, op }) => `<a href="#${op.operationId}" title="${html(path)}">${verb.toUpperCase()} ${html(path.replace('/api/v1', ''))}</a>`).join('')}`).join('')}<h2>events</h2>${types.map(([name]) => `<a href="#event-${html(name)}">${html(name)}</a>`).join('')}</nav>
+<nav><strong>${html(document.info.title)}</strong> <small>${html(document.info.version)}</small>${groups
+    .map(
+      ({ name, items }) =>
+        `<h2>${html(name)}</h2>${items
+          .map(
+            ({ path, verb, op }) =>
+              `<a href="#${op.operationId}" title="${html(path)}">${verb.toUpperCase()} ` +
+              `${html(path.replace('/api/v1', ''))}</a>`,
+          )
+          .join('')}`,
+    )
+    .join(
+      '',
+    )}<h2>events</h2>${types.map(([name]) => `<a href="#event-${html(name)}">${html(name)}</a>`).join('')}</nav>
 <main><h1>${html(document.info.title)} API</h1><p>${prose(document.info.description)}</p><p>Exchange an API key at <code>POST /api/v1/auth/token</code> (or sign in at <code>POST /api/v1/auth/login</code>) and send the access token as <code>Authorization: Bearer …</code>; it lasts 15 minutes. Start a run with <code>POST /api/v1/chat</code>, then read <code>GET /api/v1/runs/{run_id}/events</code>.</p><p><a href="openapi.json">openapi.json</a></p>
 ${groups.map(({ items }) => items.map(({ path, verb, op }) => operation(path, verb, op)).join('')).join('')}
-<h2>Event types</h2><p>Sent by the event streams. Skip the types that you do not know.</p>${types.map(([name, schema]) => `<section id="event-${html(name)}"><h3><code>${html(name)}</code></h3><table>${rows(schema)}</table></section>`).join('')}</main></html>`
+<h2>Event types</h2><p>Sent by the event streams. Skip the types that you do not know.</p>${types
+    .map(
+      ([name, schema]) =>
+        '<section ' +
+        `id="event-${html(name)}"><h3><code>${html(name)}</code></h3><table>${rows(schema)}</table></section>`,
+    )
+    .join('')}</main></html>`
 }

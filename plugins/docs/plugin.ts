@@ -3,7 +3,9 @@ import { definePlugin, Host } from '#kernel'
 import { createPages } from './pages.ts'
 
 export default definePlugin({
-  name: 'docs', version: '1.0.0', kernel: '^1.0.0',
+  name: 'docs',
+  version: '1.0.0',
+  kernel: '^1.0.0',
   contract: docs,
   uses: { host: Host },
   services: { pages: createPages },

@@ -2,7 +2,13 @@
 import { createHash } from 'node:crypto'
 import type { Static } from 'typebox'
 import type { StreamedBody } from '#contracts/contract.ts'
-import { fileBytesMax, filenamePattern, mimePattern, type Artifact as ArtifactReply, type NewArtifact as OwnArtifact } from '#contracts/files.ts'
+import {
+  fileBytesMax,
+  filenamePattern,
+  mimePattern,
+  type Artifact as ArtifactReply,
+  type NewArtifact as OwnArtifact,
+} from '#contracts/files.ts'
 import { fault, hasCode, type Bytes } from '#kernel'
 import type { Blob, ScopedBlobs } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -15,7 +21,15 @@ import type { Line } from './line.ts'
 import { ownFile, requireSession } from './owners.ts'
 import type { Usage } from './usage.ts'
 
-type Deps = { store: ScopedStorage; blobs: ScopedBlobs; clock: Clock; sessionOwners: () => readonly SessionOwner[]; keeper: Keeper; line: Line; usage: Usage }
+type Deps = {
+  store: ScopedStorage
+  blobs: ScopedBlobs
+  clock: Clock
+  sessionOwners: () => readonly SessionOwner[]
+  keeper: Keeper
+  line: Line
+  usage: Usage
+}
 type OwnText = StreamedBody<Omit<Static<typeof OwnArtifact>, 'content'>>
 /** Of a content that streams in, known when it has ended. */
 type Named = Pick<NewArtifact, 'filename' | 'mime' | 'sessionId'>
@@ -23,22 +37,51 @@ type Named = Pick<NewArtifact, 'filename' | 'mime' | 'sessionId'>
 /** Characters, as the wire counts them. */
 const nameMax = 255
 
-/** A UUID of version 8 (RFC 9562, section 5.8) from SHA-256: the same organisation, user and key always make the same one. */
+/**
+ * A UUID of version 8 (RFC 9562, section 5.8) from SHA-256: the same organisation, user and key
+ * always make the same one.
+ */
 function idOf({ orgId, userId }: Scope, key: string): string {
-  const digest = createHash('sha256').update(JSON.stringify([orgId, userId, key])).digest()
+  const digest = createHash('sha256')
+    .update(JSON.stringify([orgId, userId, key]))
+    .digest()
   digest[6] = (digest[6]! & 0x0f) | 0x80
   digest[8] = (digest[8]! & 0x3f) | 0x80
   const hex = digest.toString('hex')
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-')
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    hex.slice(12, 16),
+    hex.slice(16, 20),
+    hex.slice(20, 32),
+  ].join('-')
 }
 
-const replyOf = ({ id, filename, mime, bytes, hash, sessionId, runId, createdAt }: Artifact): ArtifactReply =>
-  ({ id, filename, mime, bytes, sha256: hash, session_id: sessionId ?? null, run_id: runId ?? null, created_at: new Date(createdAt).toISOString() })
+const replyOf = ({
+  id,
+  filename,
+  mime,
+  bytes,
+  hash,
+  sessionId,
+  runId,
+  createdAt,
+}: Artifact): ArtifactReply => ({
+  id,
+  filename,
+  mime,
+  bytes,
+  sha256: hash,
+  session_id: sessionId ?? null,
+  run_id: runId ?? null,
+  created_at: new Date(createdAt).toISOString(),
+})
 
 /** The wire checks this of its own; a plugin's words are checked here. */
 function requireNames({ filename, mime }: { filename: string; mime: string }): void {
   const check = (field: string, text: string, pattern: string) => {
-    if (Array.from(text).length > nameMax || !new RegExp(pattern, 'u').test(text)) throw fault('INVALID_FIELD', { field, why: 'is not one that a file may have' })
+    if (Array.from(text).length > nameMax || !new RegExp(pattern, 'u').test(text))
+      throw fault('INVALID_FIELD', { field, why: 'is not one that a file may have' })
   }
   check('filename', filename, filenamePattern)
   check('mime', mime, mimePattern)
@@ -57,17 +100,43 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, li
     } catch (error) {
       if (!hasCode(error, 'DUPLICATE')) throw error
       const other = await own.get(Artifacts, artifact.id)
-      if (other?.hash !== artifact.hash) throw fault('CONFLICT', { why: 'other content is being stored under this key' }, { cause: error })
+      if (other?.hash !== artifact.hash)
+        throw fault(
+          'CONFLICT',
+          { why: 'other content is being stored under this key' },
+          { cause: error },
+        )
     }
   }
-  const storeNew = async (scope: Scope, id: string, { runId, content, signal, isResult }: Omit<NewArtifact, 'key' | keyof Named>, named: () => Named): Promise<Artifact> => {
+  const storeNew = async (
+    scope: Scope,
+    id: string,
+    { runId, content, signal, isResult }: Omit<NewArtifact, 'key' | keyof Named>,
+    named: () => Named,
+  ): Promise<Artifact> => {
     if (!isResult) await usage.requireRoom(scope)
-    const own = store.tenant(scope), now = clock.now()
+    const own = store.tenant(scope)
+    const now = clock.now()
     const refer = (blob: Blob) => {
       const { sessionId, filename, mime } = named()
-      return claim(own, { id, orgId: scope.orgId, userId: scope.userId, ...(sessionId ? { sessionId } : {}), ...(runId ? { runId } : {}), filename, mime, ...blob, storingSince: now, createdAt: now })
+      return claim(own, {
+        id,
+        orgId: scope.orgId,
+        userId: scope.userId,
+        ...(sessionId ? { sessionId } : {}),
+        ...(runId ? { runId } : {}),
+        filename,
+        mime,
+        ...blob,
+        storingSince: now,
+        createdAt: now,
+      })
     }
-    const { hash } = await keeper.put(scope, streamOf(content), { bytesMax: fileBytesMax, signal, refer })
+    const { hash } = await keeper.put(scope, streamOf(content), {
+      bytesMax: fileBytesMax,
+      signal,
+      refer,
+    })
     const stored = await own.update(Artifacts, id, { unset: ['storingSince'] }, { if: { hash } })
     if (stored) {
       await usage.add(scope, { files: 1, bytes: stored.bytes })
@@ -80,7 +149,10 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, li
   const make = async (scope: Scope, artifact: NewArtifact): Promise<Artifact> => {
     requireNames(artifact)
     const id = idOf(scope, artifact.key)
-    return (await ownFile(store, Artifacts, scope, id)) ?? (await storeNew(scope, id, artifact, () => artifact))
+    return (
+      (await ownFile(store, Artifacts, scope, id)) ??
+      (await storeNew(scope, id, artifact, () => artifact))
+    )
   }
   const api: ArtifactsApi = {
     async create(scope, artifact) {
@@ -93,13 +165,23 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, li
     },
     async list(scope, sessionId, { limit = 50, cursor }) {
       const where = { sessionId, userId: scope.userId, storingSince: { exists: false } }
-      const { items, next } = await store.tenant(scope).find(Artifacts, { where, orderBy: ['createdAt', 'asc'], limit, ...(cursor === undefined ? {} : { after: cursor }) })
+      const { items, next } = await store.tenant(scope).find(Artifacts, {
+        where,
+        orderBy: ['createdAt', 'asc'],
+        limit,
+        ...(cursor === undefined ? {} : { after: cursor }),
+      })
       return { items: items.map(replyOf), ...(next === undefined ? {} : { next_cursor: next }) }
     },
   }
   return {
     ...api,
-    async createOwn(scope: Scope, body: OwnText, address: string, signal: AbortSignal): Promise<ArtifactReply> {
+    async createOwn(
+      scope: Scope,
+      body: OwnText,
+      address: string,
+      signal: AbortSignal,
+    ): Promise<ArtifactReply> {
       const named = (): Named => {
         const { filename, mime, session_id: sessionId } = body.fields()
         return { filename, mime, ...(sessionId ? { sessionId } : {}) }
@@ -108,14 +190,21 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, li
         yield* body.content
         await requireSession(sessionOwners(), scope, named().sessionId)
       }
-      return line.enter({ user: scope.userId, address }, signal, async () => replyOf(await storeNew(scope, idOf(scope, clock.id()), { content: content(), signal }, named)))
+      return line.enter({ user: scope.userId, address }, signal, async () =>
+        replyOf(
+          await storeNew(scope, idOf(scope, clock.id()), { content: content(), signal }, named),
+        ),
+      )
     },
     async download(scope: Scope, id: string, signal: AbortSignal): Promise<Bytes> {
       const artifact = await ownFile(store, Artifacts, scope, id)
       if (!artifact) throw fault('NOT_FOUND', { what: 'artifact' })
       return download(blobs, scope, artifact, signal)
     },
-    discard: (scope: { orgId: string }, { id, hash }: Artifact) => keeper.release(scope, [hash], () => store.tenant(scope).remove(Artifacts, id, { if: { storingSince: { exists: true } } })),
+    discard: (scope: { orgId: string }, { id, hash }: Artifact) =>
+      keeper.release(scope, [hash], () =>
+        store.tenant(scope).remove(Artifacts, id, { if: { storingSince: { exists: true } } }),
+      ),
   }
 }
 export type ArtifactService = ReturnType<typeof createArtifacts>

@@ -11,17 +11,36 @@ import { createExcerpts } from './excerpt.ts'
 import type { UploadService } from './uploads.ts'
 import type { Usage } from './usage.ts'
 
-type Deps = { store: ScopedStorage; blobs: ScopedBlobs; clock: Clock; keeper: Keeper; uploads: UploadService; config: FilesConfig; usage: Usage }
+type Deps = {
+  store: ScopedStorage
+  blobs: ScopedBlobs
+  clock: Clock
+  keeper: Keeper
+  uploads: UploadService
+  config: FilesConfig
+  usage: Usage
+}
 /** Documents of a session that are removed together. */
 const removedAtOnce = 50
 
-export function createUploadsApi({ store, blobs, clock, keeper, uploads, config, usage }: Deps): UploadsApi {
+export function createUploadsApi({
+  store,
+  blobs,
+  clock,
+  keeper,
+  uploads,
+  config,
+  usage,
+}: Deps): UploadsApi {
   const excerpts = createExcerpts(blobs, config.attached_chars_kept)
   return {
     async attach(scope, ids, { textMax = textExcerptCharsMax, charsMax = Infinity, signal } = {}) {
       // All of them are looked up before any is waited for: an unknown id is told at once.
-      const found = await Promise.all(ids.map((id, i) => uploads.find(scope, id, `upload (attachments.${i})`)))
-      const until = clock.monotonic() + attachWaitMs, attached: Attached[] = []
+      const found = await Promise.all(
+        ids.map((id, i) => uploads.find(scope, id, `upload (attachments.${i})`)),
+      )
+      const until = clock.monotonic() + attachWaitMs
+      const attached: Attached[] = []
       let room = charsMax
       for (let upload of found) {
         while (upload.status === 'parsing' && clock.monotonic() < until) {
@@ -30,19 +49,43 @@ export function createUploadsApi({ store, blobs, clock, keeper, uploads, config,
         }
         const { text, truncated } = await excerpts(scope, upload, Math.min(textMax, room), signal)
         room -= text.length
-        attached.push({ id: upload.id, name: upload.filename, status: upload.status, text, truncated, chars: upload.textChars ?? 0 })
+        attached.push({
+          id: upload.id,
+          name: upload.filename,
+          status: upload.status,
+          text,
+          truncated,
+          chars: upload.textChars ?? 0,
+        })
       }
       return attached
     },
     /** Page by page: what has gone does not come again. */
     async removeOfSession(scope, sessionId) {
-      const own = store.tenant(scope), query = { where: { sessionId, userId: scope.userId }, limit: removedAtOnce }
+      const own = store.tenant(scope)
+      const query = { where: { sessionId, userId: scope.userId }, limit: removedAtOnce }
       for (;;) {
-        const [{ items: files }, { items: made }] = await Promise.all([own.find(Uploads, query), own.find(Artifacts, { ...query, orderBy: ['createdAt', 'asc'] })])
+        const [{ items: files }, { items: made }] = await Promise.all([
+          own.find(Uploads, query),
+          own.find(Artifacts, { ...query, orderBy: ['createdAt', 'asc'] }),
+        ])
         if (files.length + made.length === 0) return
-        const hashes = [...files.flatMap(({ hash, textHash }) => (textHash === undefined ? [hash] : [hash, textHash])), ...made.map(({ hash }) => hash)]
-        await keeper.release(scope, hashes, () => Promise.all([...files.map(({ id }) => own.remove(Uploads, id)), ...made.map(({ id }) => own.remove(Artifacts, id))]))
-        await usage.add(scope, { files: -files.length - made.length, bytes: -[...files, ...made].reduce((sum, { bytes }) => sum + bytes, 0) })
+        const hashes = [
+          ...files.flatMap(({ hash, textHash }) =>
+            textHash === undefined ? [hash] : [hash, textHash],
+          ),
+          ...made.map(({ hash }) => hash),
+        ]
+        await keeper.release(scope, hashes, () =>
+          Promise.all([
+            ...files.map(({ id }) => own.remove(Uploads, id)),
+            ...made.map(({ id }) => own.remove(Artifacts, id)),
+          ]),
+        )
+        await usage.add(scope, {
+          files: -files.length - made.length,
+          bytes: -[...files, ...made].reduce((sum, { bytes }) => sum + bytes, 0),
+        })
       }
     },
   }

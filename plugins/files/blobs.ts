@@ -1,6 +1,9 @@
-// Content is shared by whoever has the same, so it may go only with the last document that refers to it, and no document may be without its content.
-// Who stores writes the document first and then looks for removals; who removes writes its removal first and then looks for documents.
-// At least one of the two sees the other, in whatever processes they are: no lock, no count that a crash could falsify.
+// Content is shared by whoever has the same, so it may go only with the last document that refers
+// to it, and no document may be without its content.
+// Who stores writes the document first and then looks for removals; who removes writes its removal
+// first and then looks for documents.
+// At least one of the two sees the other, in whatever processes they are: no lock, no count that a
+// crash could falsify.
 import { createHash } from 'node:crypto'
 import { fault } from '#kernel'
 import type { Blob, ScopedBlobs } from '#ports/blobs.ts'
@@ -16,10 +19,15 @@ type Storing = {
   /** Writes the document that refers to the blob. Throwing leaves nothing behind. */
   readonly refer: (blob: Blob) => Promise<void>
 }
-const removalPollMs = 50, removalWaitMs = 10_000
+const removalPollMs = 50
+const removalWaitMs = 10_000
 
 const isReferred = async (own: Store, hash: string): Promise<boolean> => {
-  const counts = await Promise.all([own.count(Uploads, { hash }), own.count(Uploads, { textHash: hash }), own.count(Artifacts, { hash })])
+  const counts = await Promise.all([
+    own.count(Uploads, { hash }),
+    own.count(Uploads, { textHash: hash }),
+    own.count(Artifacts, { hash }),
+  ])
   return counts.some(count => count > 0)
 }
 
@@ -27,13 +35,24 @@ export function createKeeper({ store, blobs, clock }: Deps) {
   /** UNAVAILABLE when a removal that a crash cut short has not been swept yet. */
   const removalsOver = async (own: Store, hash: string, signal: AbortSignal | undefined) => {
     for (let waitedMs = 0; (await own.count(Removals, { hash })) > 0; waitedMs += removalPollMs) {
-      if (waitedMs >= removalWaitMs) throw fault('UNAVAILABLE', { what: 'storing this content', why: 'the same content is just being removed' })
+      if (waitedMs >= removalWaitMs)
+        throw fault('UNAVAILABLE', {
+          what: 'storing this content',
+          why: 'the same content is just being removed',
+        })
       await clock.sleep(removalPollMs, signal)
     }
   }
   return {
-    /** The blob is in its place only after `refer` is on disk. When it rejects, a document that `refer` wrote is still there. */
-    async put(scope: Org, content: AsyncIterable<Uint8Array>, { bytesMax, signal, refer }: Storing): Promise<Blob> {
+    /**
+     * The blob is in its place only after `refer` is on disk. When it rejects, a document that
+     * `refer` wrote is still there.
+     */
+    async put(
+      scope: Org,
+      content: AsyncIterable<Uint8Array>,
+      { bytesMax, signal, refer }: Storing,
+    ): Promise<Blob> {
       const own = store.tenant(scope)
       async function* referred(): AsyncGenerator<Uint8Array> {
         const hash = createHash('sha256')
@@ -51,8 +70,18 @@ export function createKeeper({ store, blobs, clock }: Deps) {
       return blobs.tenant(scope).put(referred(), { bytesMax, ...(signal ? { signal } : {}) })
     },
     /** `forget` removes documents; each content that nothing refers to then goes too. */
-    async release(scope: Org, hashes: readonly string[], forget: () => Promise<unknown>): Promise<void> {
-      const own = store.tenant(scope), removals = [...new Set(hashes)].map(hash => ({ id: clock.id(), orgId: scope.orgId, hash, createdAt: clock.now() }))
+    async release(
+      scope: Org,
+      hashes: readonly string[],
+      forget: () => Promise<unknown>,
+    ): Promise<void> {
+      const own = store.tenant(scope)
+      const removals = [...new Set(hashes)].map(hash => ({
+        id: clock.id(),
+        orgId: scope.orgId,
+        hash,
+        createdAt: clock.now(),
+      }))
       for (const removal of removals) await own.insert(Removals, removal)
       await forget()
       for (const removal of removals) await this.finish(scope, removal)

@@ -1,4 +1,5 @@
-// What is kept of files. The content is a blob, known by its SHA-256: two documents with the same content share it.
+// What is kept of files. The content is a blob, known by its SHA-256: two documents with the same
+// content share it.
 import { collection } from '#ports/storage.ts'
 import type { UploadStatus } from './api.ts'
 
@@ -12,7 +13,10 @@ type Kept = {
   /** SHA-256 of the content, in hex: the blob's address. */
   readonly hash: string
   readonly bytes: number
-  /** Set until the blob is known to be there: nobody sees the document before. What a crash leaves so is swept. */
+  /**
+   * Set until the blob is known to be there: nobody sees the document before. What a crash leaves
+   * so is swept.
+   */
   readonly storingSince?: number
   readonly createdAt: number
 }
@@ -34,20 +38,47 @@ export type Upload = Kept & {
 }
 export type Artifact = Kept & { readonly runId?: string }
 /** Says that somebody is about to remove a blob that nothing seems to refer to. See blobs.ts. */
-export type Removal = { readonly id: string; readonly orgId: string; readonly hash: string; readonly createdAt: number }
+export type Removal = {
+  readonly id: string
+  readonly orgId: string
+  readonly hash: string
+  readonly createdAt: number
+}
 
 export const Uploads = collection<Upload>({
-  name: 'uploads', scope: 'tenant', global: true, owner: 'userId',
-  index: [['orgId', 'hash'], ['orgId', 'textHash'], ['orgId', 'sessionId'], ['storingSince'], ['parsingSince']],
+  name: 'uploads',
+  scope: 'tenant',
+  global: true,
+  owner: 'userId',
+  index: [
+    ['orgId', 'hash'],
+    ['orgId', 'textHash'],
+    ['orgId', 'sessionId'],
+    ['storingSince'],
+    ['parsingSince'],
+  ],
 })
 export const Artifacts = collection<Artifact>({
-  name: 'artifacts', scope: 'tenant', global: true, owner: 'userId',
+  name: 'artifacts',
+  scope: 'tenant',
+  global: true,
+  owner: 'userId',
   index: [['orgId', 'hash'], ['orgId', 'sessionId', 'createdAt'], ['storingSince']],
 })
-export const Removals = collection<Removal>({ name: 'blob_removals', scope: 'tenant', global: true, index: [['orgId', 'hash'], ['createdAt']] })
+export const Removals = collection<Removal>({
+  name: 'blob_removals',
+  scope: 'tenant',
+  global: true,
+  index: [['orgId', 'hash'], ['createdAt']],
+})
 
 /** What an organisation's files take, by its id. */
-export type FileUsage = { readonly id: string; readonly orgId: string; readonly files: number; readonly bytes: number }
+export type FileUsage = {
+  readonly id: string
+  readonly orgId: string
+  readonly files: number
+  readonly bytes: number
+}
 export const FileUsages = collection<FileUsage>({ name: 'file_usage', scope: 'tenant' })
 
 /** Why the files plugin looks across organisations. */

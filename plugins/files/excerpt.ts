@@ -5,22 +5,47 @@ import { cut } from './text.ts'
 
 type Org = { readonly orgId: string }
 
-/** At most `max` UTF-16 code units; '' unless the upload is ready. `truncated`: its file has more. */
-export async function excerptOf(blobs: ScopedBlobs, scope: Org, { status, text: short = '', textHash, textChars = 0, textCut = false }: Upload, max: number, signal?: AbortSignal): Promise<{ text: string; truncated: boolean }> {
+/**
+ * At most `max` UTF-16 code units; '' unless the upload is ready. `truncated`: its file has more.
+ */
+export async function excerptOf(
+  blobs: ScopedBlobs,
+  scope: Org,
+  { status, text: short = '', textHash, textChars = 0, textCut = false }: Upload,
+  max: number,
+  signal?: AbortSignal,
+): Promise<{ text: string; truncated: boolean }> {
   if (status !== 'ready') return { text: '', truncated: false }
-  const whole = textHash === undefined || max === 0 ? short : await beginningOf(blobs, scope, textHash, max, signal)
+  const whole =
+    textHash === undefined || max === 0
+      ? short
+      : await beginningOf(blobs, scope, textHash, max, signal)
   const text = cut(whole, max)
   return { text, truncated: textCut || text.length < textChars }
 }
 
-async function beginningOf(blobs: ScopedBlobs, scope: Org, hash: string, max: number, signal: AbortSignal | undefined): Promise<string> {
-  const decoder = new TextDecoder(), parts: string[] = []
-  // A code unit takes at most three bytes of UTF-8. A character that the end cuts in half stays in the decoder.
-  for await (const part of blobs.tenant(scope).get(hash, { end: max * 3, ...(signal ? { signal } : {}) })) parts.push(decoder.decode(part, { stream: true }))
+async function beginningOf(
+  blobs: ScopedBlobs,
+  scope: Org,
+  hash: string,
+  max: number,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const decoder = new TextDecoder()
+  const parts: string[] = []
+  // A code unit takes at most three bytes of UTF-8. A character that the end cuts in half stays in
+  // the decoder.
+  for await (const part of blobs
+    .tenant(scope)
+    .get(hash, { end: max * 3, ...(signal ? { signal } : {}) }))
+    parts.push(decoder.decode(part, { stream: true }))
   return parts.join('')
 }
 
-/** As `excerptOf`. Long texts that were read lately are kept, up to so many characters in all: runs with the same files have them once. */
+/**
+ * As `excerptOf`. Long texts that were read lately are kept, up to so many characters in all: runs
+ * with the same files have them once.
+ */
 export function createExcerpts(blobs: ScopedBlobs, charsMax: number) {
   const kept = new Map<string, string>()
   let chars = 0
@@ -38,10 +63,18 @@ export function createExcerpts(blobs: ScopedBlobs, charsMax: number) {
       forget(oldest)
     }
   }
-  return async (scope: Org, upload: Upload, max: number, signal?: AbortSignal): Promise<{ text: string; truncated: boolean }> => {
-    const { textHash, textChars = 0, textCut = false } = upload, key = `${scope.orgId}/${textHash}`
-    if (textHash === undefined || upload.status !== 'ready' || max === 0) return excerptOf(blobs, scope, upload, max, signal)
-    const before = kept.get(key), isEnough = before !== undefined && before.length >= Math.min(max, textChars)
+  return async (
+    scope: Org,
+    upload: Upload,
+    max: number,
+    signal?: AbortSignal,
+  ): Promise<{ text: string; truncated: boolean }> => {
+    const { textHash, textChars = 0, textCut = false } = upload
+    const key = `${scope.orgId}/${textHash}`
+    if (textHash === undefined || upload.status !== 'ready' || max === 0)
+      return excerptOf(blobs, scope, upload, max, signal)
+    const before = kept.get(key)
+    const isEnough = before !== undefined && before.length >= Math.min(max, textChars)
     const text = isEnough ? before : (await excerptOf(blobs, scope, upload, max, signal)).text
     keep(key, text)
     const part = cut(text, max)

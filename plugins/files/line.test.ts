@@ -5,12 +5,40 @@ import { createLine } from './line.ts'
 
 const never = new AbortController().signal
 /** Work that ends when it is told to. */
-function stage(bounds: { atOnce?: number; perUser?: number; perAddress?: number; waitingMax?: number } = {}) {
-  const clock = manualClock(), line = createLine({ atOnce: 2, perUser: 2, perAddress: 9, waitingMax: 2, waitMsMax: 1000, ...bounds }, clock), begun: string[] = [], ends = new Map<string, () => void>(), told: string[] = []
+function stage(
+  bounds: { atOnce?: number; perUser?: number; perAddress?: number; waitingMax?: number } = {},
+) {
+  const clock = manualClock()
+  const line = createLine(
+    { atOnce: 2, perUser: 2, perAddress: 9, waitingMax: 2, waitMsMax: 1000, ...bounds },
+    clock,
+  )
+  const begun: string[] = []
+  const ends = new Map<string, () => void>()
+  const told: string[] = []
   return {
-    clock, begun, told,
-    enter: (name: string, user = name, signal = never, address = '10.0.0.1') => void line.enter({ user, address }, signal, () => new Promise<void>(resolve => { begun.push(name); ends.set(name, resolve) })).then(() => told.push(`${name} ended`), (error: Error) => told.push(`${name} ${error.message}`)),
-    async end(name: string) { ends.get(name)!(); await clock.settle() },
+    clock,
+    begun,
+    told,
+    enter: (name: string, user = name, signal = never, address = '10.0.0.1') =>
+      void line
+        .enter(
+          { user, address },
+          signal,
+          () =>
+            new Promise<void>(resolve => {
+              begun.push(name)
+              ends.set(name, resolve)
+            }),
+        )
+        .then(
+          () => told.push(`${name} ended`),
+          (error: Error) => told.push(`${name} ${error.message}`),
+        ),
+    async end(name: string) {
+      ends.get(name)!()
+      await clock.settle()
+    },
   }
 }
 
@@ -63,7 +91,8 @@ test('an address with a full share waits too, whatever users it has; a /64 is on
 })
 
 test('whoever waits too long, or goes away, gives its place up', async () => {
-  const { enter, end, begun, told, clock } = stage({ atOnce: 1 }), gone = new AbortController()
+  const { enter, end, begun, told, clock } = stage({ atOnce: 1 })
+  const gone = new AbortController()
   enter('a')
   enter('b')
   enter('c', 'c', gone.signal)
@@ -80,9 +109,20 @@ test('whoever waits too long, or goes away, gives its place up', async () => {
 })
 
 test('work that fails gives its place back', async () => {
-  const clock = manualClock(), line = createLine({ atOnce: 1, perUser: 1, perAddress: 1, waitingMax: 0, waitMsMax: 1000 }, clock)
+  const clock = manualClock()
+  const line = createLine(
+    { atOnce: 1, perUser: 1, perAddress: 1, waitingMax: 0, waitMsMax: 1000 },
+    clock,
+  )
   const comer = { user: 'a', address: '192.0.2.1' }
-  await line.enter(comer, never, async () => { throw new Error('failed') }).then(() => assert.unreachable(), (error: Error) => assert.is(error.message, 'failed'))
+  await line
+    .enter(comer, never, async () => {
+      throw new Error('failed')
+    })
+    .then(
+      () => assert.unreachable(),
+      (error: Error) => assert.is(error.message, 'failed'),
+    )
   assert.is(await line.enter(comer, never, async () => 'again'), 'again')
 })
 

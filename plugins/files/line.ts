@@ -1,4 +1,5 @@
-// So many at a time, so many waiting their turn, no user and no address with more than a share: an upload that trickles in holds its place for long.
+// So many at a time, so many waiting their turn, no user and no address with more than a share: an
+// upload that trickles in holds its place for long.
 import { fault } from '#kernel'
 import { addressGroup } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -6,14 +7,30 @@ import { lineMsMax, type FilesConfig } from './config.ts'
 
 export type Comer = { readonly user: string; readonly address: string }
 type Waiting = { readonly who: Comer; readonly go: () => void }
-type Bounds = { readonly atOnce: number; readonly perUser: number; readonly perAddress: number; readonly waitingMax: number; readonly waitMsMax: number }
+type Bounds = {
+  readonly atOnce: number
+  readonly perUser: number
+  readonly perAddress: number
+  readonly waitingMax: number
+  readonly waitMsMax: number
+}
 
-export function createLine({ atOnce, perUser, perAddress, waitingMax, waitMsMax }: Bounds, clock: Clock) {
-  const inside = new Map<string, number>(), line: Waiting[] = []
+export function createLine(
+  { atOnce, perUser, perAddress, waitingMax, waitMsMax }: Bounds,
+  clock: Clock,
+) {
+  const inside = new Map<string, number>()
+  const line: Waiting[] = []
   let busy = 0
   const insideOf = (key: string) => inside.get(key) ?? 0
-  const keysOf = ({ user, address }: Comer) => ({ user: `user ${user}`, address: `address ${addressGroup(address)}` })
-  const fits = (who: Comer) => busy < atOnce && insideOf(keysOf(who).user) < perUser && insideOf(keysOf(who).address) < perAddress
+  const keysOf = ({ user, address }: Comer) => ({
+    user: `user ${user}`,
+    address: `address ${addressGroup(address)}`,
+  })
+  const fits = (who: Comer) =>
+    busy < atOnce &&
+    insideOf(keysOf(who).user) < perUser &&
+    insideOf(keysOf(who).address) < perAddress
   const count = (who: Comer, by: 1 | -1) => {
     busy += by
     for (const key of Object.values(keysOf(who))) {
@@ -24,7 +41,8 @@ export function createLine({ atOnce, perUser, perAddress, waitingMax, waitMsMax 
   const leave = (who: Comer) => {
     count(who, -1)
     // The first who has room: one with a full share holds up nobody else.
-    const at = line.findIndex(waiting => fits(waiting.who)), next = line[at]
+    const at = line.findIndex(waiting => fits(waiting.who))
+    const next = line[at]
     if (!next) return
     line.splice(at, 1)
     count(next.who, 1)
@@ -37,8 +55,12 @@ export function createLine({ atOnce, perUser, perAddress, waitingMax, waitMsMax 
     const { promise, resolve } = Promise.withResolvers<'turn'>()
     const mine: Waiting = { who, go: () => resolve('turn') }
     line.push(mine)
-    const over = new AbortController(), stop = AbortSignal.any([signal, over.signal])
-    const late = clock.sleep(waitMsMax, stop).then(() => 'late' as const, () => 'gone' as const)
+    const over = new AbortController()
+    const stop = AbortSignal.any([signal, over.signal])
+    const late = clock.sleep(waitMsMax, stop).then(
+      () => 'late' as const,
+      () => 'gone' as const,
+    )
     const outcome = await Promise.race([promise, late])
     over.abort()
     const at = line.indexOf(mine)
@@ -49,7 +71,10 @@ export function createLine({ atOnce, perUser, perAddress, waitingMax, waitMsMax 
     throw shed()
   }
   return {
-    /** Runs `work` when its turn has come. SHEDDING when the line is full or the wait was too long; the signal's reason when it aborts meanwhile. */
+    /**
+     * Runs `work` when its turn has come. SHEDDING when the line is full or the wait was too long;
+     * the signal's reason when it aborts meanwhile.
+     */
     async enter<T>(who: Comer, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       if (fits(who)) count(who, 1)
       else await wait(who, signal)
@@ -65,4 +90,13 @@ export type Line = ReturnType<typeof createLine>
 
 /** The one line for all files that come in. */
 export const createReceiving = ({ config, clock }: { config: FilesConfig; clock: Clock }): Line =>
-  createLine({ atOnce: config.receiving_max, perUser: Math.ceil(config.receiving_max / 4), perAddress: Math.ceil(config.receiving_max / 2), waitingMax: config.line_max, waitMsMax: lineMsMax }, clock)
+  createLine(
+    {
+      atOnce: config.receiving_max,
+      perUser: Math.ceil(config.receiving_max / 4),
+      perAddress: Math.ceil(config.receiving_max / 2),
+      waitingMax: config.line_max,
+      waitMsMax: lineMsMax,
+    },
+    clock,
+  )

@@ -5,14 +5,23 @@ import type { Scope, SessionOwner } from './api.ts'
 import type { Artifact, Upload } from './collections.ts'
 
 /** NOT_FOUND unless somebody who keeps sessions says that it is the user's. */
-export async function requireSession(owners: readonly SessionOwner[], scope: Scope, sessionId: string | undefined): Promise<void> {
+export async function requireSession(
+  owners: readonly SessionOwner[],
+  scope: Scope,
+  sessionId: string | undefined,
+): Promise<void> {
   if (sessionId === undefined) return
   for (const owner of owners) if (await owner.owns(scope, sessionId)) return
   throw fault('NOT_FOUND', { what: 'session' })
 }
 
 /** Undefined for what is another's, also a colleague's, and for what is not stored yet. */
-export async function ownFile<F extends Upload | Artifact>(store: ScopedStorage, collection: Collection<F>, scope: Scope, id: string): Promise<F | undefined> {
+export async function ownFile<F extends Upload | Artifact>(
+  store: ScopedStorage,
+  collection: Collection<F>,
+  scope: Scope,
+  id: string,
+): Promise<F | undefined> {
   const file = await store.tenant(scope).get(collection, id)
   return file && file.userId === scope.userId && file.storingSince === undefined ? file : undefined
 }

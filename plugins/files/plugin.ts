@@ -20,23 +20,45 @@ import { createUsage } from './usage.ts'
 const sweepJob = 'files.sweep'
 
 export default definePlugin({
-  name: 'files', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
+  name: 'files',
+  version: '1.0.0',
+  kernel: '^1.0.0',
+  mount: 'v1',
   contract: files,
-  uses: { store: Storage, blobs: BlobStore, queue: JobQueue, clock: SystemClock, parsers: api.Parsers, sessionOwners: api.SessionOwners },
+  uses: {
+    store: Storage,
+    blobs: BlobStore,
+    queue: JobQueue,
+    clock: SystemClock,
+    parsers: api.Parsers,
+    sessionOwners: api.SessionOwners,
+  },
   config: FilesConfig,
   collections: [Uploads, Artifacts, Removals, FileUsages],
   system: [sweepReason],
   services: {
-    line: createReceiving, keeper: createKeeper, usage: createUsage, parsing: createParsing, uploads: createUploads, artifacts: createArtifacts, sweep: createSweep,
-    uploadsApi: createUploadsApi, artifactsApi: ({ artifacts }: { artifacts: ArtifactService }): api.ArtifactsApi => artifacts,
+    line: createReceiving,
+    keeper: createKeeper,
+    usage: createUsage,
+    parsing: createParsing,
+    uploads: createUploads,
+    artifacts: createArtifacts,
+    sweep: createSweep,
+    uploadsApi: createUploadsApi,
+    artifactsApi: ({ artifacts }: { artifacts: ArtifactService }): api.ArtifactsApi => artifacts,
   },
   provides: { uploadsApi: api.Uploads, artifactsApi: api.Artifacts },
   routes: {
-    'POST /uploads': ({ uploads, caller, body, address, signal }) => uploads.create(caller, body, address, signal),
-    'GET /uploads/{id}': ({ uploads, caller, params, signal }) => uploads.read(caller, params.id, signal),
-    'GET /uploads/{id}/raw': ({ uploads, caller, params, signal }) => uploads.raw(caller, params.id, signal),
-    'POST /artifacts': ({ artifacts, caller, body, address, signal }) => artifacts.createOwn(caller, body, address, signal),
-    'GET /artifacts/{id}': ({ artifacts, caller, params, signal }) => artifacts.download(caller, params.id, signal),
+    'POST /uploads': ({ uploads, caller, body, address, signal }) =>
+      uploads.create(caller, body, address, signal),
+    'GET /uploads/{id}': ({ uploads, caller, params, signal }) =>
+      uploads.read(caller, params.id, signal),
+    'GET /uploads/{id}/raw': ({ uploads, caller, params, signal }) =>
+      uploads.raw(caller, params.id, signal),
+    'POST /artifacts': ({ artifacts, caller, body, address, signal }) =>
+      artifacts.createOwn(caller, body, address, signal),
+    'GET /artifacts/{id}': ({ artifacts, caller, params, signal }) =>
+      artifacts.download(caller, params.id, signal),
   },
   jobs: {
     [parseJob]: {
@@ -49,5 +71,11 @@ export default definePlugin({
     [sweepJob]: { options: { concurrency: 1, attemptsMax: 1 }, run: ({ sweep }) => sweep() },
   },
   contributes: [into(api.Parsers, () => textParser)],
-  start: async ({ queue }) => void (await queue.schedule(sweepJob, { name: sweepJob, data: null, cron: sweepCron, timezone: 'UTC' })),
+  start: async ({ queue }) =>
+    void (await queue.schedule(sweepJob, {
+      name: sweepJob,
+      data: null,
+      cron: sweepCron,
+      timezone: 'UTC',
+    })),
 })

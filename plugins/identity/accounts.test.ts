@@ -22,8 +22,20 @@ const codeOf = ({ body }: Answer): string => (body as { code: string }).code
 async function served(given: Record<string, unknown> = {}) {
   const clock = manualClock()
   let accounts: AccountsApi | undefined
-  const spy = definePlugin({ name: 'spy', version: '1.0.0', kernel: '^1.0.0', uses: { accounts: Accounts }, start: (deps) => { accounts = deps.accounts } })
-  const server = await startServer({ given: { clock, ...given }, plugins: [...(await loadPlugins()), spy], env: { AUTH_SECRET: secret, LIMITS_TOKEN_PER_MINUTE: '1000' } })
+  const spy = definePlugin({
+    name: 'spy',
+    version: '1.0.0',
+    kernel: '^1.0.0',
+    uses: { accounts: Accounts },
+    start: deps => {
+      accounts = deps.accounts
+    },
+  })
+  const server = await startServer({
+    given: { clock, ...given },
+    plugins: [...(await loadPlugins()), spy],
+    env: { AUTH_SECRET: secret, LIMITS_TOKEN_PER_MINUTE: '1000' },
+  })
   const me = (token: string) => server.call('GET', '/auth/me', { token })
   return { server, clock, me, accounts: accounts! }
 }
@@ -33,8 +45,14 @@ test('a suspended user is refused with 403 everywhere, at once where it was done
   const { user_id, token, api_key } = await server.account()
   assert.is((await me(token)).status, 200)
   assert.is(await accounts.suspend(user_id), true)
-  assert.equal(await me(token).then((answer) => [answer.status, codeOf(answer)]), [403, 'ACCOUNT_SUSPENDED'])
-  assert.is(codeOf(await server.call('POST', '/auth/token', { body: { api_key } })), 'ACCOUNT_SUSPENDED')
+  assert.equal(await me(token).then(answer => [answer.status, codeOf(answer)]), [
+    403,
+    'ACCOUNT_SUSPENDED',
+  ])
+  assert.is(
+    codeOf(await server.call('POST', '/auth/token', { body: { api_key } })),
+    'ACCOUNT_SUSPENDED',
+  )
   await accounts.restore(user_id)
   assert.is((await me(token)).status, 200)
   assert.is(await accounts.suspend('01890000-0000-7000-8000-000000000000'), false)
@@ -43,13 +61,27 @@ test('a suspended user is refused with 403 everywhere, at once where it was done
 test('a higher token version ends access tokens, sign-ins and keys', async () => {
   const { server, me, accounts } = await served()
   await accounts.create({ email: 'ann@example.org', credits: 0, password: 'correct horse' })
-  const pair = (await server.call('POST', '/auth/login', { body: { email: 'ann@example.org', password: 'correct horse' } })).body as { access_token: string; refresh_token: string }
-  const made = (await server.call('POST', '/api-keys', { token: pair.access_token, body: { name: 'ci' } })).body as { secret: string }
+  const pair = (
+    await server.call('POST', '/auth/login', {
+      body: { email: 'ann@example.org', password: 'correct horse' },
+    })
+  ).body as { access_token: string; refresh_token: string }
+  const made = (
+    await server.call('POST', '/api-keys', { token: pair.access_token, body: { name: 'ci' } })
+  ).body as { secret: string }
   const { user_id } = (await me(pair.access_token)).body as { user_id: string }
   await accounts.endSessions(user_id)
   assert.is((await me(pair.access_token)).status, 401)
-  assert.is(codeOf(await server.call('POST', '/auth/refresh', { body: { refresh_token: pair.refresh_token } })), 'REFRESH_INVALID')
-  assert.is(codeOf(await server.call('POST', '/auth/token', { body: { api_key: made.secret } })), 'KEY_INVALID')
+  assert.is(
+    codeOf(
+      await server.call('POST', '/auth/refresh', { body: { refresh_token: pair.refresh_token } }),
+    ),
+    'REFRESH_INVALID',
+  )
+  assert.is(
+    codeOf(await server.call('POST', '/auth/token', { body: { api_key: made.secret } })),
+    'KEY_INVALID',
+  )
   await server.stop()
 })
 test('another process sees a suspension within ten seconds, a lost membership too', async () => {
@@ -73,9 +105,20 @@ test('a refresh token that two processes take at once gives each a pair', async 
   const here = await served()
   const there = await served({ storage: here.server.engine('storage'), clock: here.clock })
   await here.accounts.create({ email: 'ann@example.org', credits: 0, password: 'correct horse' })
-  const { refresh_token } = (await here.server.call('POST', '/auth/login', { body: { email: 'ann@example.org', password: 'correct horse' } })).body as { refresh_token: string }
-  const answers = await Promise.all([here, there].map(({ server }) => server.call('POST', '/auth/refresh', { body: { refresh_token } })))
-  assert.equal(answers.map(({ status }) => status), [200, 200])
+  const { refresh_token } = (
+    await here.server.call('POST', '/auth/login', {
+      body: { email: 'ann@example.org', password: 'correct horse' },
+    })
+  ).body as { refresh_token: string }
+  const answers = await Promise.all(
+    [here, there].map(({ server }) =>
+      server.call('POST', '/auth/refresh', { body: { refresh_token } }),
+    ),
+  )
+  assert.equal(
+    answers.map(({ status }) => status),
+    [200, 200],
+  )
   await there.server.stop()
   await here.server.stop()
 })
@@ -83,26 +126,64 @@ test('an account whose making broke off is made good by the next sign-in, and cr
   const { server, accounts } = await served()
   await accounts.create({ email: 'ann@example.org', credits: 70, password: 'correct horse' })
   const engine = server.engine<StorageEngine>('storage')
-  const { items: [user] } = await engine.find(Users, { where: { email: 'ann@example.org' } })
+  const {
+    items: [user],
+  } = await engine.find(Users, { where: { email: 'ann@example.org' } })
   await engine.removeMany(Memberships, { userId: user!.id })
   await engine.update(Users, user!.id, { set: { settled: false } })
-  const { access_token: token } = (await server.call('POST', '/auth/login', { body: { email: 'ann@example.org', password: 'correct horse' } })).body as { access_token: string }
-  assert.equal((await server.call('GET', '/balance', { token })).body, { balance: 70, held: 0, available: 70 })
+  const { access_token: token } = (
+    await server.call('POST', '/auth/login', {
+      body: { email: 'ann@example.org', password: 'correct horse' },
+    })
+  ).body as { access_token: string }
+  assert.equal((await server.call('GET', '/balance', { token })).body, {
+    balance: 70,
+    held: 0,
+    available: 70,
+  })
   await server.stop()
 })
 test('an account made by the operator is verified, keeps its organisation, and is made once', async () => {
   const mail = memoryMail()
   const { server, accounts } = await served({ mail })
-  await server.call('POST', '/auth/register', { body: { email: 'ann@example.org', password: 'the squatter\'s' } })
+  await server.call('POST', '/auth/register', {
+    body: { email: 'ann@example.org', password: "the squatter's" },
+  })
   const { org_id, api_key } = await accounts.create({ email: 'Ann@example.org', credits: 5 })
   assert.match(api_key, /^sk_live_/)
-  assert.is(codeOf(await server.call('POST', '/auth/login', { body: { email: 'ann@example.org', password: 'the squatter\'s' } })), 'CREDENTIALS_INVALID')
+  assert.is(
+    codeOf(
+      await server.call('POST', '/auth/login', {
+        body: { email: 'ann@example.org', password: "the squatter's" },
+      }),
+    ),
+    'CREDENTIALS_INVALID',
+  )
   const code = /\d{6}/.exec(mail.letters[0]!.text)![0]
-  assert.is(codeOf(await server.call('POST', '/auth/verify', { body: { email: 'ann@example.org', code } })), 'CODE_INVALID')
-  const { access_token: token } = (await server.call('POST', '/auth/token', { body: { api_key } })).body as { access_token: string }
-  assert.is(((await server.call('GET', '/auth/me', { token })).body as { org_id: string }).org_id, org_id)
-  assert.is(await accounts.create({ email: 'ann@example.org', credits: 5 }).then(() => 'made', (error) => error.code), 'CONFLICT')
-  assert.is(await accounts.create({ email: 'not an address', credits: 5 }).then(() => 'made', (error) => error.code), 'INVALID_FIELD')
+  assert.is(
+    codeOf(await server.call('POST', '/auth/verify', { body: { email: 'ann@example.org', code } })),
+    'CODE_INVALID',
+  )
+  const { access_token: token } = (await server.call('POST', '/auth/token', { body: { api_key } }))
+    .body as { access_token: string }
+  assert.is(
+    ((await server.call('GET', '/auth/me', { token })).body as { org_id: string }).org_id,
+    org_id,
+  )
+  assert.is(
+    await accounts.create({ email: 'ann@example.org', credits: 5 }).then(
+      () => 'made',
+      error => error.code,
+    ),
+    'CONFLICT',
+  )
+  assert.is(
+    await accounts.create({ email: 'not an address', credits: 5 }).then(
+      () => 'made',
+      error => error.code,
+    ),
+    'INVALID_FIELD',
+  )
   await server.stop()
 })
 test('a token signed by another, unsigned, altered, or of another algorithm is no token', async () => {
@@ -111,8 +192,13 @@ test('a token signed by another, unsigned, altered, or of another algorithm is n
   const claims = jwt.decode(token) as jwt.JwtPayload
   const [head, body, signature] = token.split('.') as [string, string, string]
   const forged = [
-    jwt.sign(claims, 'another secret'), jwt.sign(claims, null as never, { algorithm: 'none' }), jwt.sign(claims, secret, { algorithm: 'HS512' }),
-    `${head}.${Buffer.from(JSON.stringify({ ...claims, role: 'root' })).toString('base64url')}.${signature}`, `${head}.${body}.`, 'x', `${token} ${token}`,
+    jwt.sign(claims, 'another secret'),
+    jwt.sign(claims, null as never, { algorithm: 'none' }),
+    jwt.sign(claims, secret, { algorithm: 'HS512' }),
+    `${head}.${Buffer.from(JSON.stringify({ ...claims, role: 'root' })).toString('base64url')}.${signature}`,
+    `${head}.${body}.`,
+    'x',
+    `${token} ${token}`,
     jwt.sign({ ...claims, org: '01890000-0000-7000-8000-000000000000' }, secret),
   ]
   for (const bad of forged) assert.is((await me(bad)).status, 401)
@@ -133,10 +219,17 @@ test('a secret is made once, for its owner alone, and a short one is refused', (
 })
 test('a password is kept as Argon2id, each time with another salt; an unknown user takes as long as a known one', async () => {
   const passwords = createPasswords({ clock: manualClock() })
-  const [one, two] = [await passwords.hash('pässword', 'here'), await passwords.hash('pässword', 'here')]
+  const [one, two] = [
+    await passwords.hash('pässword', 'here'),
+    await passwords.hash('pässword', 'here'),
+  ]
   assert.match(one, /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/)
   assert.is.not(one, two)
-  assert.is(await passwords.matches('pa\u0308ssword', one, 'here'), true, 'the same characters, composed otherwise')
+  assert.is(
+    await passwords.matches('pa\u0308ssword', one, 'here'),
+    true,
+    'the same characters, composed otherwise',
+  )
   assert.is(await passwords.matches('password', one, 'here'), false)
   const timed = async (hash: string | undefined) => {
     const since = performance.now()

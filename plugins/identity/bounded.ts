@@ -1,16 +1,20 @@
 // A map that forgets what was set first: what is kept here can always be found out again.
 
-export type Bounded<V> = { get(key: string): V | undefined; set(key: string, value: V): void; delete(key: string): void }
+export type Bounded<V> = {
+  get(key: string): V | undefined
+  set(key: string, value: V): void
+  delete(key: string): void
+}
 
 export function bounded<V>(max: number): Bounded<V> {
   const entries = new Map<string, V>()
   return {
-    get: (key) => entries.get(key),
+    get: key => entries.get(key),
     set(key, value) {
       entries.delete(key)
       entries.set(key, value)
       if (entries.size > max) entries.delete(entries.keys().next().value!)
     },
-    delete: (key) => void entries.delete(key),
+    delete: key => void entries.delete(key),
   }
 }

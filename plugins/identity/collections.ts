@@ -1,4 +1,5 @@
-// Who there is. People belong to the platform; memberships, not a column, tie them to organisations.
+// Who there is. People belong to the platform; memberships, not a column, tie them to
+// organisations.
 import { collection } from '#ports/storage.ts'
 
 export type User = {
@@ -6,7 +7,10 @@ export type User = {
   /** Normalised: trimmed and in lower case. */
   readonly email: string
   readonly name?: string
-  /** PHC string; absent where the account was made without one, or where several registrations brought different ones. */
+  /**
+   * PHC string; absent where the account was made without one, or where several registrations
+   * brought different ones.
+   */
   readonly passwordHash?: string
   readonly verified: boolean
   readonly suspended: boolean
@@ -14,7 +18,10 @@ export type User = {
   readonly version: number
   /** The organisation that tokens name. */
   readonly orgId: string
-  /** The account's first credits, written down before they are credited so that a repetition credits the same. */
+  /**
+   * The account's first credits, written down before they are credited so that a repetition credits
+   * the same.
+   */
   readonly credits: number
   /** True when the organisation, the membership and the credits are there. */
   readonly settled: boolean
@@ -31,12 +38,44 @@ export type User = {
   readonly expiresAt?: number
 }
 /** What goes once the address is proved. */
-export const codeFields = ['codeSeed', 'codeHash', 'codeMadeAt', 'codeExpiresAt', 'codeTries', 'expiresAt'] as const
-export type Organisation = { readonly id: string; readonly name: string; readonly createdAt: number }
-export type Membership = { readonly id: string; readonly orgId: string; readonly userId: string; readonly role: string; readonly createdAt: number }
+export const codeFields = [
+  'codeSeed',
+  'codeHash',
+  'codeMadeAt',
+  'codeExpiresAt',
+  'codeTries',
+  'expiresAt',
+] as const
+export type Organisation = {
+  readonly id: string
+  readonly name: string
+  readonly createdAt: number
+}
+export type Membership = {
+  readonly id: string
+  readonly orgId: string
+  readonly userId: string
+  readonly role: string
+  readonly createdAt: number
+}
 /** One sign-in: the line of refresh tokens that follow each other. */
-export type Family = { readonly id: string; readonly userId: string; readonly orgId: string; readonly version: number; readonly revokedAt?: number; readonly createdAt: number; readonly expiresAt: number }
-export type RefreshToken = { readonly id: string; readonly hash: string; readonly familyId: string; readonly userId: string; readonly usedAt?: number; readonly expiresAt: number }
+export type Family = {
+  readonly id: string
+  readonly userId: string
+  readonly orgId: string
+  readonly version: number
+  readonly revokedAt?: number
+  readonly createdAt: number
+  readonly expiresAt: number
+}
+export type RefreshToken = {
+  readonly id: string
+  readonly hash: string
+  readonly familyId: string
+  readonly userId: string
+  readonly usedAt?: number
+  readonly expiresAt: number
+}
 export type Key = {
   readonly id: string
   readonly orgId: string
@@ -47,7 +86,10 @@ export type Key = {
   readonly hash: string
   /** The user's token version at its making. */
   readonly version: number
-  /** 1 to 20 while it is active: the unique index over it is what bounds the active keys of a user, also when many are made at once. */
+  /**
+   * 1 to 20 while it is active: the unique index over it is what bounds the active keys of a user,
+   * also when many are made at once.
+   */
   readonly slot?: number
   readonly active: boolean
   readonly createdAt: number
@@ -56,12 +98,46 @@ export type Key = {
   readonly expiresAt?: number
 }
 
-export const Users = collection<User>({ name: 'users', scope: 'platform', unique: [['email']], expires: 'expiresAt', owner: 'id' })
+export const Users = collection<User>({
+  name: 'users',
+  scope: 'platform',
+  unique: [['email']],
+  expires: 'expiresAt',
+  owner: 'id',
+})
 export const Organisations = collection<Organisation>({ name: 'organisations', scope: 'platform' })
-export const Memberships = collection<Membership>({ name: 'memberships', scope: 'tenant', global: true, unique: [['orgId', 'userId']], index: [['userId']], owner: 'userId' })
-export const Families = collection<Family>({ name: 'refresh_families', scope: 'platform', index: [['userId']], expires: 'expiresAt', owner: 'userId' })
-export const RefreshTokens = collection<RefreshToken>({ name: 'refresh_tokens', scope: 'platform', unique: [['hash']], index: [['userId']], expires: 'expiresAt', owner: 'userId' })
-export const Keys = collection<Key>({ name: 'api_keys', scope: 'tenant', global: true, globallyUnique: [['hash'], ['userId', 'slot']], index: [['userId']], expires: 'expiresAt', owner: 'userId' })
+export const Memberships = collection<Membership>({
+  name: 'memberships',
+  scope: 'tenant',
+  global: true,
+  unique: [['orgId', 'userId']],
+  index: [['userId']],
+  owner: 'userId',
+})
+export const Families = collection<Family>({
+  name: 'refresh_families',
+  scope: 'platform',
+  index: [['userId']],
+  expires: 'expiresAt',
+  owner: 'userId',
+})
+export const RefreshTokens = collection<RefreshToken>({
+  name: 'refresh_tokens',
+  scope: 'platform',
+  unique: [['hash']],
+  index: [['userId']],
+  expires: 'expiresAt',
+  owner: 'userId',
+})
+export const Keys = collection<Key>({
+  name: 'api_keys',
+  scope: 'tenant',
+  global: true,
+  globallyUnique: [['hash'], ['userId', 'slot']],
+  index: [['userId']],
+  expires: 'expiresAt',
+  owner: 'userId',
+})
 
 /** Why the identity plugin looks across organisations. */
 export const reasons = {

@@ -1,9 +1,29 @@
 import { Type as t, type Static } from 'typebox'
 
 export const IdentityConfig = t.Object({
-  secret: t.Optional(t.String({ minLength: 32, maxLength: 1000, 'x-env': 'AUTH_SECRET', 'x-secret': true, description: 'Signs access tokens; the same on every process. Without it one is made and kept in <DATA_DIR>/auth.secret.' })),
-  data_dir: t.String({ default: './data', 'x-env': 'DATA_DIR', description: 'The folder of the embedded default; here, of auth.secret.' }),
-  signup_credits: t.Integer({ default: 100, minimum: 0, maximum: 1_000_000_000, 'x-env': 'SIGNUP_CREDITS', description: 'Credits that a verified account starts with.' }),
+  secret: t.Optional(
+    t.String({
+      minLength: 32,
+      maxLength: 1000,
+      'x-env': 'AUTH_SECRET',
+      'x-secret': true,
+      description:
+        'Signs access tokens; the same on every process. Without it one is made and kept ' +
+        'in <DATA_DIR>/auth.secret.',
+    }),
+  ),
+  data_dir: t.String({
+    default: './data',
+    'x-env': 'DATA_DIR',
+    description: 'The folder of the embedded default; here, of auth.secret.',
+  }),
+  signup_credits: t.Integer({
+    default: 100,
+    minimum: 0,
+    maximum: 1_000_000_000,
+    'x-env': 'SIGNUP_CREDITS',
+    description: 'Credits that a verified account starts with.',
+  }),
 })
 export type IdentityConfig = Static<typeof IdentityConfig>
 

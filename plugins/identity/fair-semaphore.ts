@@ -1,19 +1,26 @@
-// A bounded number of tasks at a time, and turns among keys: the many tasks of one key do not hold up another's.
+// A bounded number of tasks at a time, and turns among keys: the many tasks of one key do not hold
+// up another's.
 
 type Bounds = {
   readonly atOnce: number
   readonly atOncePerKey: number
   readonly waitingMax: number
-  /** What is thrown for a task that finds no room to wait, or that lost it to a key with fewer tasks. */
+  /**
+   * What is thrown for a task that finds no room to wait, or that lost it to a key with fewer
+   * tasks.
+   */
   readonly refuse: () => Error
 }
 type Waiting = { go(): void; refuse(): void }
 
 export function createFairSemaphore({ atOnce, atOncePerKey, waitingMax, refuse }: Bounds) {
   const running = new Map<string, number>()
-  /** Keys in the order of their next turn, each with its own tasks in the order in which they came. */
+  /**
+   * Keys in the order of their next turn, each with its own tasks in the order in which they came.
+   */
   const queues = new Map<string, Waiting[]>()
-  let busy = 0, waiting = 0
+  let busy = 0
+  let waiting = 0
   const runningOf = (key: string): number => running.get(key) ?? 0
   const fits = (key: string): boolean => busy < atOnce && runningOf(key) < atOncePerKey
 
@@ -42,8 +49,10 @@ export function createFairSemaphore({ atOnce, atOncePerKey, waitingMax, refuse }
   }
   /** Makes room by refusing the newest task of the key with the most, unless that is this key. */
   const makeRoom = (key: string): void => {
-    let longest = key, length = (queues.get(key)?.length ?? 0) + 1
-    for (const [other, { length: theirs }] of queues) if (theirs > length) [longest, length] = [other, theirs]
+    let longest = key
+    let length = (queues.get(key)?.length ?? 0) + 1
+    for (const [other, { length: theirs }] of queues)
+      if (theirs > length) [longest, length] = [other, theirs]
     if (longest === key) throw refuse()
     const queue = queues.get(longest)!
     queue.pop()!.refuse()

@@ -1,4 +1,5 @@
-// Bounds on guessing. A try counts from before it is judged, so that a thousand at once are not all judged.
+// Bounds on guessing. A try counts from before it is judged, so that a thousand at once are not all
+// judged.
 // A right one, and one that nobody judged, is given back: only wrong guesses use up a limit.
 import { fault } from '#contracts/faults.ts'
 import type { Rate, RateLimiter } from '#ports/limits.ts'
@@ -9,7 +10,8 @@ export type Bound = { readonly name: string; readonly subject: string }
 
 const refusal = (name: string, waitMs: number) => {
   const seconds = Math.ceil(waitMs / 1000)
-  if (name.startsWith('login')) return fault('LOGIN_THROTTLED', { seconds }, { retryAfterMs: waitMs })
+  if (name.startsWith('login'))
+    return fault('LOGIN_THROTTLED', { seconds }, { retryAfterMs: waitMs })
   return fault('RATE_LIMITED', { limit: name, seconds }, { retryAfterMs: waitMs })
 }
 

@@ -1,7 +1,12 @@
 // API keys: shown once, kept as SHA-256, exchanged for access tokens.
 import { createHash } from 'node:crypto'
 import type { Caller } from '#contracts/contract.ts'
-import { activeKeysMax, type AccessToken, type ApiKey, type CreatedApiKey } from '#contracts/identity.ts'
+import {
+  activeKeysMax,
+  type AccessToken,
+  type ApiKey,
+  type CreatedApiKey,
+} from '#contracts/identity.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
@@ -18,22 +23,50 @@ const KEY = /^sk_live_[A-Za-z0-9_-]{43}$/
 const hashOf = (key: string): string => createHash('sha256').update(key).digest('hex')
 const iso = (ms: number): string => new Date(ms).toISOString()
 
-const wire = ({ id, name, prefix, createdAt, lastUsedAt }: Key): ApiKey => ({ id, name, prefix, created_at: iso(createdAt), last_used_at: lastUsedAt === undefined ? null : iso(lastUsedAt) })
+const wire = ({ id, name, prefix, createdAt, lastUsedAt }: Key): ApiKey => ({
+  id,
+  name,
+  prefix,
+  created_at: iso(createdAt),
+  last_used_at: lastUsedAt === undefined ? null : iso(lastUsedAt),
+})
 
-/** The key in the three places where it may stand; the first that looks like one counts, else the first that is there:
- *  a gateway may put a bearer token of its own beside the key. */
-export function keyIn({ headers, body }: { headers: Readonly<Record<string, string | undefined>>; body: { readonly api_key?: string } | undefined }): string | undefined {
+/**
+ * The key in the three places where it may stand; the first that looks like one counts, else the
+ * first that is there:
+ *  a gateway may put a bearer token of its own beside the key.
+ */
+export function keyIn({
+  headers,
+  body,
+}: {
+  headers: Readonly<Record<string, string | undefined>>
+  body: { readonly api_key?: string } | undefined
+}): string | undefined {
   const bearerKey = /^Bearer +(\S+) *$/i.exec(headers['authorization'] ?? '')?.[1]
   const found = [headers['x-api-key']?.trim(), bearerKey, body?.api_key?.trim()]
   return found.find(text => text?.startsWith(PREFIX)) ?? found.find(text => text !== undefined)
 }
 
-export function createKeys({ store, clock, tokens, states }: { store: ScopedStorage; clock: Clock; tokens: Tokens; states: States }) {
+export function createKeys({
+  store,
+  clock,
+  tokens,
+  states,
+}: {
+  store: ScopedStorage
+  clock: Clock
+  tokens: Tokens
+  states: States
+}) {
   const everyones = store.system(reasons.keys)
 
   /** Takes the lowest free slot; a slot that another call took meanwhile is passed over. */
   const place = async (within: Store, key: Omit<Key, 'slot'>): Promise<void> => {
-    const { items } = await everyones.find(Keys, { where: { userId: key.userId, active: true }, limit: activeKeysMax })
+    const { items } = await everyones.find(Keys, {
+      where: { userId: key.userId, active: true },
+      limit: activeKeysMax,
+    })
     const taken = new Set(items.map(({ slot }) => slot))
     for (let slot = 1; slot <= activeKeysMax; slot++) {
       if (taken.has(slot)) continue
@@ -45,9 +78,16 @@ export function createKeys({ store, clock, tokens, states }: { store: ScopedStor
     }
     throw fault('KEYS_EXHAUSTED', { max: activeKeysMax })
   }
-  const revocation = () => ({ set: { active: false, expiresAt: clock.now() + revokedKeyMs }, unset: ['slot'] })
-  /** Ends the keys of earlier token versions: they can be exchanged no more, and should hold no slot. */
-  const endOlder = (userId: string, version: number): Promise<number> => everyones.updateMany(Keys, { userId, active: true, version: { lt: version } }, revocation())
+  const revocation = () => ({
+    set: { active: false, expiresAt: clock.now() + revokedKeyMs },
+    unset: ['slot'],
+  })
+  /**
+   * Ends the keys of earlier token versions: they can be exchanged no more, and should hold no
+   * slot.
+   */
+  const endOlder = (userId: string, version: number): Promise<number> =>
+    everyones.updateMany(Keys, { userId, active: true, version: { lt: version } }, revocation())
 
   return {
     endOlder,
@@ -56,34 +96,62 @@ export function createKeys({ store, clock, tokens, states }: { store: ScopedStor
       if (version === undefined) throw fault('UNAUTHENTICATED')
       await endOlder(caller.userId, version)
       const secret = PREFIX + Buffer.from(clock.randomBytes(SECRET_BYTES)).toString('base64url')
-      const key = { id: clock.id(), orgId: caller.orgId, userId: caller.userId, name, prefix: secret.slice(0, SHOWN_CHARS), hash: hashOf(secret), version, active: true, createdAt: clock.now() }
+      const key = {
+        id: clock.id(),
+        orgId: caller.orgId,
+        userId: caller.userId,
+        name,
+        prefix: secret.slice(0, SHOWN_CHARS),
+        hash: hashOf(secret),
+        version,
+        active: true,
+        createdAt: clock.now(),
+      }
       await place(store.tenant(caller), key)
       return { ...wire(key), secret }
     },
 
-    async list(caller: Caller, { limit, cursor }: { limit?: number; cursor?: string }): Promise<{ items: ApiKey[]; next_cursor?: string }> {
+    async list(
+      caller: Caller,
+      { limit, cursor }: { limit?: number; cursor?: string },
+    ): Promise<{ items: ApiKey[]; next_cursor?: string }> {
       const version = (await states.fresh(caller.userId))?.version ?? 0
-      const { items, next } = await store.tenant(caller).find(Keys, { where: { userId: caller.userId, active: true, version }, ...(limit === undefined ? {} : { limit }), ...(cursor === undefined ? {} : { after: cursor }) })
+      const { items, next } = await store.tenant(caller).find(Keys, {
+        where: { userId: caller.userId, active: true, version },
+        ...(limit === undefined ? {} : { limit }),
+        ...(cursor === undefined ? {} : { after: cursor }),
+      })
       return { items: items.map(wire), ...(next === undefined ? {} : { next_cursor: next }) }
     },
 
     async revoke(caller: Caller, id: string): Promise<void> {
-      const revoked = await store.tenant(caller).update(Keys, id, revocation(), { if: { userId: caller.userId, active: true } })
+      const revoked = await store
+        .tenant(caller)
+        .update(Keys, id, revocation(), { if: { userId: caller.userId, active: true } })
       if (revoked === undefined) throw fault('NOT_FOUND', { what: 'API key' })
     },
 
-    /** Reads the key and its user from storage each time: a revocation or a suspension counts from the next exchange on. */
+    /**
+     * Reads the key and its user from storage each time: a revocation or a suspension counts from
+     * the next exchange on.
+     */
     async exchange(secret: string | undefined): Promise<AccessToken> {
       if (secret === undefined || !KEY.test(secret)) throw fault('KEY_INVALID')
-      const key = (await everyones.find(Keys, { where: { hash: hashOf(secret), active: true }, limit: 1 })).items[0]
+      const key = (
+        await everyones.find(Keys, { where: { hash: hashOf(secret), active: true }, limit: 1 })
+      ).items[0]
       if (key === undefined) throw fault('KEY_INVALID')
       const state = await states.fresh(key.userId)
       const role = state?.roles[key.orgId]
-      if (state === undefined || state.version !== key.version || role === undefined) throw fault('KEY_INVALID')
+      if (state === undefined || state.version !== key.version || role === undefined)
+        throw fault('KEY_INVALID')
       if (state.suspended) throw fault('ACCOUNT_SUSPENDED')
       const now = clock.now()
-      if (now - (key.lastUsedAt ?? 0) >= keyUseMs) await store.tenant(key).update(Keys, key.id, { set: { lastUsedAt: now } })
-      return bearer(tokens.issue({ userId: key.userId, orgId: key.orgId, role, version: key.version }))
+      if (now - (key.lastUsedAt ?? 0) >= keyUseMs)
+        await store.tenant(key).update(Keys, key.id, { set: { lastUsedAt: now } })
+      return bearer(
+        tokens.issue({ userId: key.userId, orgId: key.orgId, role, version: key.version }),
+      )
     },
   }
 }

@@ -5,11 +5,19 @@ import { codeMs } from './config.ts'
 const minutes = codeMs / 60_000
 
 export const codeLetter = (to: string, code: string): Letter => ({
-  to, subject: `Your code is ${code}`,
-  text: `Your code is ${code}\n\nIt proves that this address is yours, and works for ${minutes} minutes.\nIf you did not register, ignore this letter: without the code nothing happens.\n`,
+  to,
+  subject: `Your code is ${code}`,
+  text:
+    `Your code is ${code}\n\nIt proves that this address is yours, and works for ${minutes} ` +
+    `minutes.\nIf you did not register, ignore this letter: without the code nothing ` +
+    `happens.\n`,
 })
 
 export const ownerLetter = (to: string): Letter => ({
-  to, subject: 'Somebody tried to register with your address',
-  text: 'Somebody, perhaps you, tried to register an account with this address. You have one already: sign in with it.\nNothing was changed. If it was not you, there is nothing to do.\n',
+  to,
+  subject: 'Somebody tried to register with your address',
+  text:
+    'Somebody, perhaps you, tried to register an account with this address. You have one ' +
+    'already: sign in with it.\nNothing was changed. If it was not you, there is nothing to ' +
+    'do.\n',
 })

@@ -1,4 +1,5 @@
-// Argon2id (RFC 9106) at OWASP's floor: 19 MiB, two passes, one lane; kept as a PHC string, so that the figures may grow later.
+// Argon2id (RFC 9106) at OWASP's floor: 19 MiB, two passes, one lane; kept as a PHC string, so that
+// the figures may grow later.
 import { argon2, timingSafeEqual } from 'node:crypto'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -13,26 +14,55 @@ const AT_ONCE = 2
 const WAITING_MAX = 200
 const RETRY_MS = 2000
 
-const PHC = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
-const unpadded = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64').replace(/={1,2}$/, '')
+const PHC =
+  /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
+const unpadded = (bytes: Uint8Array): string =>
+  Buffer.from(bytes)
+    .toString('base64')
+    .replace(/={1,2}$/, '')
 
-const derive = (password: string, { salt, memory, passes, parallelism, tagLength }: Cost & { salt: Uint8Array; tagLength: number }): Promise<Buffer> =>
+const derive = (
+  password: string,
+  { salt, memory, passes, parallelism, tagLength }: Cost & { salt: Uint8Array; tagLength: number },
+): Promise<Buffer> =>
   new Promise((resolve, reject) => {
-    // The same characters typed on two keyboards may be different code points: NFKC, as NIST SP 800-63B asks.
-    argon2('argon2id', { message: Buffer.from(password.normalize('NFKC'), 'utf8'), nonce: salt, memory, passes, parallelism, tagLength }, (error, tag) => (error === null ? resolve(tag) : reject(error)))
+    // The same characters typed on two keyboards may be different code points: NFKC, as NIST SP
+    // 800-63B asks.
+    argon2(
+      'argon2id',
+      {
+        message: Buffer.from(password.normalize('NFKC'), 'utf8'),
+        nonce: salt,
+        memory,
+        passes,
+        parallelism,
+        tagLength,
+      },
+      (error, tag) => (error === null ? resolve(tag) : reject(error)),
+    )
   })
 
 export function createPasswords({ clock }: { clock: Pick<Clock, 'randomBytes'> }) {
   const refuse = () => fault('SHEDDING', { seconds: RETRY_MS / 1000 }, { retryAfterMs: RETRY_MS })
-  const inTurn = createFairSemaphore({ atOnce: AT_ONCE, atOncePerKey: AT_ONCE, waitingMax: WAITING_MAX, refuse })
+  const inTurn = createFairSemaphore({
+    atOnce: AT_ONCE,
+    atOncePerKey: AT_ONCE,
+    waitingMax: WAITING_MAX,
+    refuse,
+  })
   const { memory, passes, parallelism } = COST
   // What an unknown user's password is held against: the same work, and never a match.
   const nobody = `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(clock.randomBytes(SALT_BYTES))}$${unpadded(clock.randomBytes(TAG_BYTES))}`
   return {
-    /** `asker`: whose turn it takes, such as the network that a request came from. SHEDDING where too many wait. */
+    /**
+     * `asker`: whose turn it takes, such as the network that a request came from. SHEDDING where
+     * too many wait.
+     */
     async hash(password: string, asker: string): Promise<string> {
       const salt = clock.randomBytes(SALT_BYTES)
-      const tag = await inTurn(asker, () => derive(password, { ...COST, salt, tagLength: TAG_BYTES }))
+      const tag = await inTurn(asker, () =>
+        derive(password, { ...COST, salt, tagLength: TAG_BYTES }),
+      )
       return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
     },
     /** Takes as long when there is no hash to compare with, and is false then. */

@@ -8,7 +8,15 @@ import { Mail } from '#ports/mail.ts'
 import { Storage } from '#ports/storage.ts'
 import { createAccounts } from './accounts.ts'
 import { Accounts, type AccountsApi } from './api.ts'
-import { Families, Keys, Memberships, Organisations, reasons, RefreshTokens, Users } from './collections.ts'
+import {
+  Families,
+  Keys,
+  Memberships,
+  Organisations,
+  reasons,
+  RefreshTokens,
+  Users,
+} from './collections.ts'
 import { IdentityConfig } from './config.ts'
 import { createGuesses } from './guesses.ts'
 import { createKeys, keyIn } from './keys.ts'
@@ -22,9 +30,20 @@ import { createTokens, type Tokens } from './tokens.ts'
 import { createUsers } from './users.ts'
 
 export default definePlugin({
-  name: 'identity', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
+  name: 'identity',
+  version: '1.0.0',
+  kernel: '^1.0.0',
+  mount: 'v1',
   contract: { ...auth, ...apiKeys },
-  uses: { store: Storage, mail: Mail, billing: Billing, clock: SystemClock, limits: Limits, host: Host, peers: Peers },
+  uses: {
+    store: Storage,
+    mail: Mail,
+    billing: Billing,
+    clock: SystemClock,
+    limits: Limits,
+    host: Host,
+    peers: Peers,
+  },
   config: IdentityConfig,
   may: { credit: ['first credits'], mail: 'codes that prove an address' },
   limits: {
@@ -32,7 +51,10 @@ export default definePlugin({
     register: { count: 20, perMs: 3_600_000 },
     /** Letters that one network may have sent to one address. */
     letters: { count: 5, perMs: 3_600_000 },
-    /** Letters to one address. Beyond it one is sent only where those before name no code that works. */
+    /**
+     * Letters to one address. Beyond it one is sent only where those before name no code that
+     * works.
+     */
     letters_to: { burst: 10, perSecond: 1 / 300 },
     /** Wrong passwords for one account from one network: five, then one a minute. */
     login: { burst: 5, perSecond: 1 / 60 },
@@ -50,20 +72,36 @@ export default definePlugin({
   collections: [Users, Organisations, Memberships, Families, RefreshTokens, Keys],
   system: Object.values(reasons),
   services: {
-    secret: createSecret, guesses: createGuesses, passwords: createPasswords, states: createStates, tokens: createTokens, sessions: createSessions,
-    users: createUsers, keys: createKeys, accounts: createAccounts, signIn: createSignIn, registration: createRegistration,
+    secret: createSecret,
+    guesses: createGuesses,
+    passwords: createPasswords,
+    states: createStates,
+    tokens: createTokens,
+    sessions: createSessions,
+    users: createUsers,
+    keys: createKeys,
+    accounts: createAccounts,
+    signIn: createSignIn,
+    registration: createRegistration,
   },
   provides: { accounts: Accounts },
   routes: {
     'POST /auth/token': ({ keys, headers, body }) => keys.exchange(keyIn({ headers, body })),
-    'POST /auth/register': ({ registration, body, address }) => registration.register(body, address),
+    'POST /auth/register': ({ registration, body, address }) =>
+      registration.register(body, address),
     'POST /auth/verify': ({ registration, body, address }) => registration.verify(body, address),
     'POST /auth/login': ({ signIn, body, address }) => signIn.login(body, address),
-    'POST /auth/refresh': ({ sessions, body, address }) => sessions.refresh(body.refresh_token, address),
+    'POST /auth/refresh': ({ sessions, body, address }) =>
+      sessions.refresh(body.refresh_token, address),
     'GET /auth/me': ({ users, caller }) => users.read(caller),
     'PATCH /auth/me': ({ users, caller, body }) => users.rename(caller, body.name),
-    'POST /auth/change-password': ({ signIn, caller, body, address }) => signIn.changePassword(caller, body, address),
-    'POST /auth/logout': ({ sessions, tokens, caller, headers, body }) => sessions.close(caller.userId, { familyId: tokens.claimsOf(headers['authorization'])?.familyId, refreshToken: body?.refresh_token }),
+    'POST /auth/change-password': ({ signIn, caller, body, address }) =>
+      signIn.changePassword(caller, body, address),
+    'POST /auth/logout': ({ sessions, tokens, caller, headers, body }) =>
+      sessions.close(caller.userId, {
+        familyId: tokens.claimsOf(headers['authorization'])?.familyId,
+        refreshToken: body?.refresh_token,
+      }),
     'POST /api-keys': ({ keys, caller, body }) => keys.create(caller, body.name),
     'GET /api-keys': ({ keys, caller, query }) => keys.list(caller, query),
     'DELETE /api-keys/{key_id}': ({ keys, caller, params }) => keys.revoke(caller, params.key_id),
@@ -71,13 +109,26 @@ export default definePlugin({
   commands: {
     'admin create-user': command({
       summary: 'Makes a verified account in an organisation of its own and prints its API key.',
-      options: t.Object({
-        email: t.String({ minLength: 3, maxLength: 320 }),
-        credits: t.Integer({ default: 1000, minimum: 0, maximum: 1_000_000_000, description: 'First credits.' }),
-        password: t.Optional(t.String({ minLength: 8, maxLength: 256 })),
-      }, { additionalProperties: false }),
+      options: t.Object(
+        {
+          email: t.String({ minLength: 3, maxLength: 320 }),
+          credits: t.Integer({
+            default: 1000,
+            minimum: 0,
+            maximum: 1_000_000_000,
+            description: 'First credits.',
+          }),
+          password: t.Optional(t.String({ minLength: 8, maxLength: 256 })),
+        },
+        { additionalProperties: false },
+      ),
       run: ({ accounts }: { accounts: AccountsApi }, options) => accounts.create(options),
     }),
   },
-  contributes: [into(Authenticators, ({ tokens }: { tokens: Tokens }) => ({ kind: 'user', authenticate: (headers) => tokens.authenticate(headers['authorization']) }))],
+  contributes: [
+    into(Authenticators, ({ tokens }: { tokens: Tokens }) => ({
+      kind: 'user',
+      authenticate: headers => tokens.authenticate(headers['authorization']),
+    })),
+  ],
 })

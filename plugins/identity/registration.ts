@@ -1,4 +1,5 @@
-// Registering: an address, a password, and the code that proves the address. Nothing here tells whether an address has an account.
+// Registering: an address, a password, and the code that proves the address. Nothing here tells
+// whether an address has an account.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Verified, VerifyRequest } from '#contracts/identity.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
@@ -18,60 +19,127 @@ import { normalEmail, type UsersService } from './users.ts'
 const SEED_BYTES = 16
 
 type Deps = {
-  store: ScopedStorage; clock: Clock; mail: Mailer; limits: RateLimiter; rates: Readonly<Record<string, Rate>>; config: IdentityConfig
-  secret: string; guesses: Guesses; passwords: Passwords; users: UsersService; signIn: SignIn
+  store: ScopedStorage
+  clock: Clock
+  mail: Mailer
+  limits: RateLimiter
+  rates: Readonly<Record<string, Rate>>
+  config: IdentityConfig
+  secret: string
+  guesses: Guesses
+  passwords: Passwords
+  users: UsersService
+  signIn: SignIn
 }
 /** `isFresh`: no letter has named it yet. */
 type Code = { readonly code: string; readonly isFresh: boolean }
 /** `isSame`: is the one that is pending this one? */
-type GivenPassword = { readonly hash: string; isSame(pending: string | undefined): Promise<boolean> }
+type GivenPassword = {
+  readonly hash: string
+  isSame(pending: string | undefined): Promise<boolean>
+}
 
-export function createRegistration({ store, clock, mail, limits, rates, config, secret, guesses, passwords, users, signIn }: Deps) {
+export function createRegistration({
+  store,
+  clock,
+  mail,
+  limits,
+  rates,
+  config,
+  secret,
+  guesses,
+  passwords,
+  users,
+  signIn,
+}: Deps) {
   const people = store.system(reasons.people)
-  const keyed = (...parts: string[]): Buffer => createHmac('sha256', secret).update(parts.join('\n')).digest()
+  const keyed = (...parts: string[]): Buffer =>
+    createHmac('sha256', secret).update(parts.join('\n')).digest()
   // Six digits are soon guessed from a plain hash; not from one that is keyed by the secret.
-  const codeHashOf = (email: string, code: string): string => keyed('code', email, code).toString('hex')
+  const codeHashOf = (email: string, code: string): string =>
+    keyed('code', email, code).toString('hex')
   const codeFrom = (email: string, seed: string): string =>
     String(keyed('digits', email, seed).readUIntBE(0, 6) % 1_000_000).padStart(6, '0')
 
-  /** The code of the letters before, as long as it may be named again: a registration of somebody else
-   *  leaves the one in its owner's hands valid. */
+  /**
+   * The code of the letters before, as long as it may be named again: a registration of somebody
+   * else
+   *  leaves the one in its owner's hands valid.
+   */
   const codeOf = (email: string, known: User | undefined) => {
     const now = clock.now()
-    const goesOn = known?.codeSeed !== undefined && now - (known.codeMadeAt ?? 0) < codeAgeMsMax && (known.codeTries ?? 0) < codeTriesMax
-    const seed = goesOn ? known.codeSeed! : Buffer.from(clock.randomBytes(SEED_BYTES)).toString('hex')
+    const goesOn =
+      known?.codeSeed !== undefined &&
+      now - (known.codeMadeAt ?? 0) < codeAgeMsMax &&
+      (known.codeTries ?? 0) < codeTriesMax
+    const seed = goesOn
+      ? known.codeSeed!
+      : Buffer.from(clock.randomBytes(SEED_BYTES)).toString('hex')
     const code = codeFrom(email, seed)
-    const fresh = goesOn ? {} : { codeSeed: seed, codeHash: codeHashOf(email, code), codeMadeAt: now, codeTries: 0 }
-    return { code: { code, isFresh: !goesOn }, set: { ...fresh, codeExpiresAt: now + codeMs, expiresAt: now + unverifiedMs } }
+    const fresh = goesOn
+      ? {}
+      : { codeSeed: seed, codeHash: codeHashOf(email, code), codeMadeAt: now, codeTries: 0 }
+    return {
+      code: { code, isFresh: !goesOn },
+      set: { ...fresh, codeExpiresAt: now + codeMs, expiresAt: now + unverifiedMs },
+    }
   }
   /** Makes the account that waits for its proof. Undefined: there is one meanwhile. */
   const insert = async (email: string, passwordHash: string): Promise<Code | undefined> => {
-    const { code, set } = codeOf(email, undefined), now = clock.now()
-    const pending = { verified: false, suspended: false, version: 1, settled: false, credits: config.signup_credits }
-    const user: User = { id: clock.id(), email, orgId: clock.id(), createdAt: now, passwordHash, ...pending, ...set }
-    return people.insert(Users, user).then(() => code, (error: unknown) => {
-      if (hasCode(error, 'DUPLICATE')) return undefined
-      throw error
-    })
+    const { code, set } = codeOf(email, undefined)
+    const now = clock.now()
+    const pending = {
+      verified: false,
+      suspended: false,
+      version: 1,
+      settled: false,
+      credits: config.signup_credits,
+    }
+    const user: User = {
+      id: clock.id(),
+      email,
+      orgId: clock.id(),
+      createdAt: now,
+      passwordHash,
+      ...pending,
+      ...set,
+    }
+    return people.insert(Users, user).then(
+      () => code,
+      (error: unknown) => {
+        if (hasCode(error, 'DUPLICATE')) return undefined
+        throw error
+      },
+    )
   }
   /** The code under which the address can be proved; undefined when it has a verified account.
    *  Of different passwords none is kept: whoever registers last, or first, may be a stranger. */
-  const prepare = async (email: string, known: User | undefined, given: GivenPassword): Promise<Code | undefined> => {
+  const prepare = async (
+    email: string,
+    known: User | undefined,
+    given: GivenPassword,
+  ): Promise<Code | undefined> => {
     if (known?.verified) return undefined
     const inserted = known === undefined ? await insert(email, given.hash) : undefined
     if (inserted !== undefined) return inserted
     if (known !== undefined) {
-      const { code, set } = codeOf(email, known), keeps = await given.isSame(known.passwordHash)
-      const change = { set: { ...set, credits: config.signup_credits }, unset: keeps ? [] : ['passwordHash'] }
+      const { code, set } = codeOf(email, known)
+      const keeps = await given.isSame(known.passwordHash)
+      const change = {
+        set: { ...set, credits: config.signup_credits },
+        unset: keeps ? [] : ['passwordHash'],
+      }
       const unchanged = { verified: false, passwordHash: known.passwordHash ?? { exists: false } }
-      if ((await people.update(Users, known.id, change, { if: unchanged })) !== undefined) return code
+      if ((await people.update(Users, known.id, change, { if: unchanged })) !== undefined)
+        return code
     }
     // The address was registered or proved in the same moment.
     return prepare(email, await users.byEmail(email), given)
   }
   const send = async (email: string, code: Code | undefined): Promise<void> => {
     const isTooMany = (await limits.take('letters_to', email, rates['letters_to']!)) > 0
-    // Letters of before name a code that works, unless it is used up or too old: then the new one must be told.
+    // Letters of before name a code that works, unless it is used up or too old: then the new one
+    // must be told.
     if (isTooMany && !code?.isFresh) return
     // A letter cannot be called back: what it speaks of is on disk before it leaves.
     await store.durable()
@@ -82,7 +150,10 @@ export function createRegistration({ store, clock, mail, limits, rates, config, 
     const user = await users.byEmail(email)
     const open = user !== undefined && !user.verified && (user.codeExpiresAt ?? 0) > clock.now()
     const expected = open ? user.codeHash : undefined
-    const right = timingSafeEqual(Buffer.from(codeHashOf(email, code.trim())), Buffer.from(expected ?? '0'.repeat(64)))
+    const right = timingSafeEqual(
+      Buffer.from(codeHashOf(email, code.trim())),
+      Buffer.from(expected ?? '0'.repeat(64)),
+    )
     if (user === undefined || expected === undefined) return undefined
     // The try is counted before its answer is used: of more than may be made, none is answered.
     const tries = { verified: false, codeHash: expected, codeTries: { lt: codeTriesMax } }
@@ -90,10 +161,19 @@ export function createRegistration({ store, clock, mail, limits, rates, config, 
     return right ? counted : undefined
   }
   return {
-    async register({ email: given, password }: { email: string; password: string }, address: string): Promise<{ email: string; expires_in: number }> {
-      const email = normalEmail(given), network = addressGroup(address)
+    async register(
+      { email: given, password }: { email: string; password: string },
+      address: string,
+    ): Promise<{ email: string; expires_in: number }> {
+      const email = normalEmail(given)
+      const network = addressGroup(address)
       const waitMs = await limits.take('letters', `${email}\n${network}`, rates['letters']!)
-      if (waitMs > 0) throw fault('RATE_LIMITED', { limit: 'letters', seconds: Math.ceil(waitMs / 1000) }, { retryAfterMs: waitMs })
+      if (waitMs > 0)
+        throw fault(
+          'RATE_LIMITED',
+          { limit: 'letters', seconds: Math.ceil(waitMs / 1000) },
+          { retryAfterMs: waitMs },
+        )
       const known = await users.byEmail(email)
       const isSame = (pending: string | undefined) => passwords.matches(password, pending, network)
       const hash = await passwords.hash(password, network)
@@ -103,17 +183,36 @@ export function createRegistration({ store, clock, mail, limits, rates, config, 
       return { email, expires_in: codeMs / 1000 }
     },
 
-    async verify({ email: given, code, password }: VerifyRequest, address: string): Promise<Verified> {
-      const email = normalEmail(given), network = addressGroup(address)
-      const bounds = [{ name: 'verify', subject: `${email}\n${network}` }, { name: 'verify_address', subject: network }]
+    async verify(
+      { email: given, code, password }: VerifyRequest,
+      address: string,
+    ): Promise<Verified> {
+      const email = normalEmail(given)
+      const network = addressGroup(address)
+      const bounds = [
+        { name: 'verify', subject: `${email}\n${network}` },
+        { name: 'verify_address', subject: network },
+      ]
       let user: User | undefined
-      const right = await guesses.judged(bounds, async () => (user = await proved(email, code)) !== undefined)
+      const right = await guesses.judged(
+        bounds,
+        async () => (user = await proved(email, code)) !== undefined,
+      )
       if (!right || user === undefined) throw fault('CODE_INVALID')
-      const chosen = password === undefined ? {} : { passwordHash: await passwords.hash(password, network) }
+      const chosen =
+        password === undefined ? {} : { passwordHash: await passwords.hash(password, network) }
       const pending = { verified: false, codeHash: user.codeHash! }
-      const verified = await people.update(Users, user.id, { set: { verified: true, ...chosen }, unset: codeFields }, { if: pending })
+      const verified = await people.update(
+        Users,
+        user.id,
+        { set: { verified: true, ...chosen }, unset: codeFields },
+        { if: pending },
+      )
       if (verified === undefined) throw fault('CODE_INVALID')
-      return { ...(await signIn.open(verified, network)), has_password: verified.passwordHash !== undefined }
+      return {
+        ...(await signIn.open(verified, network)),
+        has_password: verified.passwordHash !== undefined,
+      }
     },
   }
 }

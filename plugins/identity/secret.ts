@@ -1,4 +1,5 @@
-// The secret that signs access tokens: the operator's, or one made at the first start and kept beside the data.
+// The secret that signs access tokens: the operator's, or one made at the first start and kept
+// beside the data.
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Clock } from '#ports/clock.ts'
@@ -15,7 +16,10 @@ const read = (path: string): string | undefined => {
   }
 }
 
-/** A link is made whole or not at all, and never over another: of two processes that start at once, both end with the first one's secret. */
+/**
+ * A link is made whole or not at all, and never over another: of two processes that start at once,
+ * both end with the first one's secret.
+ */
 function make(path: string, clock: Pick<Clock, 'id' | 'randomBytes'>): void {
   const temporary = `${path}.${clock.id()}`
   const file = openSync(temporary, 'wx', 0o600)
@@ -31,11 +35,21 @@ function make(path: string, clock: Pick<Clock, 'id' | 'randomBytes'>): void {
   }
 }
 
-export function createSecret({ config, clock }: { config: Pick<IdentityConfig, 'secret' | 'data_dir'>; clock: Pick<Clock, 'id' | 'randomBytes'> }): string {
+export function createSecret({
+  config,
+  clock,
+}: {
+  config: Pick<IdentityConfig, 'secret' | 'data_dir'>
+  clock: Pick<Clock, 'id' | 'randomBytes'>
+}): string {
   if (config.secret !== undefined) return config.secret
   const path = join(resolve(config.data_dir), 'auth.secret')
   if (read(path) === undefined) make(path, clock)
   const secret = read(path)
-  if (secret === undefined || secret.length < 32) throw new Error(`${path} holds no secret of 32 characters or more. Remove it, and every sign-in ends; or set AUTH_SECRET.`)
+  if (secret === undefined || secret.length < 32)
+    throw new Error(
+      `${path} holds no secret of 32 characters or more. Remove it, and every sign-in ` +
+        'ends; or set AUTH_SECRET.',
+    )
   return secret
 }

@@ -1,4 +1,5 @@
-// Signing in with a password, and changing it. Guesses are bounded whether the account exists or not.
+// Signing in with a password, and changing it. Guesses are bounded whether the account exists or
+// not.
 import { createHmac } from 'node:crypto'
 import type { Caller } from '#contracts/contract.ts'
 import type { LoginRequest, PasswordChange, SignedIn } from '#contracts/identity.ts'
@@ -20,31 +21,74 @@ import { normalEmail, type UsersService } from './users.ts'
 const WAITING_MAX = 1000
 
 type Deps = {
-  store: ScopedStorage; clock: Clock; guesses: Guesses; passwords: Passwords; secret: string
-  users: UsersService; sessions: Sessions; keys: KeysService; states: States
+  store: ScopedStorage
+  clock: Clock
+  guesses: Guesses
+  passwords: Passwords
+  secret: string
+  users: UsersService
+  sessions: Sessions
+  keys: KeysService
+  states: States
 }
-/** Where a try comes from: its network, and the sign-in of the device, where it proves one of this account. */
+/**
+ * Where a try comes from: its network, and the sign-in of the device, where it proves one of this
+ * account.
+ */
 type Place = { readonly network: string; readonly familyId?: string | undefined }
 
-export function createSignIn({ store, guesses, passwords, secret, users, sessions, keys, states }: Deps) {
+export function createSignIn({
+  store,
+  guesses,
+  passwords,
+  secret,
+  users,
+  sessions,
+  keys,
+  states,
+}: Deps) {
   const people = store.system(reasons.people)
   const refuse = () => fault('LOGIN_THROTTLED', { seconds: 1 }, { retryAfterMs: 1000 })
-  const inTurn = createFairSemaphore({ atOnce: WAITING_MAX, atOncePerKey: 1, waitingMax: WAITING_MAX, refuse })
-  /** Networks are kept only to be recognised: under the secret, nobody reads addresses from them. */
+  const inTurn = createFairSemaphore({
+    atOnce: WAITING_MAX,
+    atOncePerKey: 1,
+    waitingMax: WAITING_MAX,
+    refuse,
+  })
+  /**
+   * Networks are kept only to be recognised: under the secret, nobody reads addresses from them.
+   */
   const markOf = (userId: string, network: string): string =>
-    createHmac('sha256', secret).update(`network\n${userId}\n${network}`).digest('base64url').slice(0, 22)
+    createHmac('sha256', secret)
+      .update(`network\n${userId}\n${network}`)
+      .digest('base64url')
+      .slice(0, 22)
 
-  /** What a guess counts against. Guesses of others hold up neither a known device nor a known network. */
-  const boundsOf = (email: string, user: User | undefined, { network, familyId }: Place): readonly [Bound, ...Bound[]] => {
+  /**
+   * What a guess counts against. Guesses of others hold up neither a known device nor a known
+   * network.
+   */
+  const boundsOf = (
+    email: string,
+    user: User | undefined,
+    { network, familyId }: Place,
+  ): readonly [Bound, ...Bound[]] => {
     if (familyId !== undefined) return [{ name: 'login', subject: `${email}\ndevice ${familyId}` }]
     const here: Bound = { name: 'login', subject: `${email}\n${network}` }
     const bounds: [Bound, ...Bound[]] = [here, { name: 'login_address', subject: network }]
     const isKnown = user?.networks?.includes(markOf(user.id, network)) ?? false
     return isKnown ? bounds : [...bounds, { name: 'login_account', subject: email }]
   }
-  /** One at a time for an account and a place: right passwords at the same moment are no guesses. */
-  const isRight = (email: string, password: string, { user, place }: { user: User | undefined; place: Place }): Promise<boolean> => {
-    const bounds = boundsOf(email, user, place), [own] = bounds
+  /**
+   * One at a time for an account and a place: right passwords at the same moment are no guesses.
+   */
+  const isRight = (
+    email: string,
+    password: string,
+    { user, place }: { user: User | undefined; place: Place },
+  ): Promise<boolean> => {
+    const bounds = boundsOf(email, user, place)
+    const [own] = bounds
     return inTurn(own.subject, async () => {
       const matches = () => passwords.matches(password, user?.passwordHash, place.network)
       const right = await guesses.judged(bounds, matches)
@@ -53,9 +97,12 @@ export function createSignIn({ store, guesses, passwords, secret, users, session
     })
   }
   const remember = async (user: User, network: string): Promise<void> => {
-    const mark = markOf(user.id, network), known = user.networks ?? []
+    const mark = markOf(user.id, network)
+    const known = user.networks ?? []
     if (known.includes(mark)) return
-    await people.update(Users, user.id, { set: { networks: [mark, ...known].slice(0, networksKept) } })
+    await people.update(Users, user.id, {
+      set: { networks: [mark, ...known].slice(0, networksKept) },
+    })
   }
 
   const open = async (user: User, network: string): Promise<SignedIn> => {
@@ -63,15 +110,24 @@ export function createSignIn({ store, guesses, passwords, secret, users, session
     const { id: userId, orgId: preferred, version } = await users.settle(user)
     const roles = (await states.fresh(userId))?.roles ?? {}
     const orgId = preferred in roles ? preferred : Object.keys(roles)[0]
-    if (orgId === undefined) throw fault('FORBIDDEN', { why: 'this account belongs to no organisation' })
+    if (orgId === undefined)
+      throw fault('FORBIDDEN', { why: 'this account belongs to no organisation' })
     return sessions.open({ userId, orgId, role: roles[orgId]!, version })
   }
   return {
     open,
-    async login({ email: given, password, refresh_token }: LoginRequest, address: string): Promise<SignedIn> {
-      const email = normalEmail(given), network = addressGroup(address)
-      const [user, family] = await Promise.all([users.byEmail(email), sessions.familyOf(refresh_token)])
-      const familyId = family !== undefined && family.userId === user?.id ? family.familyId : undefined
+    async login(
+      { email: given, password, refresh_token }: LoginRequest,
+      address: string,
+    ): Promise<SignedIn> {
+      const email = normalEmail(given)
+      const network = addressGroup(address)
+      const [user, family] = await Promise.all([
+        users.byEmail(email),
+        sessions.familyOf(refresh_token),
+      ])
+      const familyId =
+        family !== undefined && family.userId === user?.id ? family.familyId : undefined
       const right = await isRight(email, password, { user, place: { network, familyId } })
       if (!right || user === undefined) throw fault('CREDENTIALS_INVALID')
       if (!user.verified) throw fault('EMAIL_UNVERIFIED')
@@ -79,19 +135,36 @@ export function createSignIn({ store, guesses, passwords, secret, users, session
       return open(user, network)
     },
 
-    /** Ends every session and key by a higher token version, then opens a session for whoever changed it. */
-    async changePassword(caller: Caller, { current_password, new_password }: PasswordChange, address: string): Promise<SignedIn> {
-      const user = await people.get(Users, caller.userId), network = addressGroup(address)
+    /**
+     * Ends every session and key by a higher token version, then opens a session for whoever
+     * changed it.
+     */
+    async changePassword(
+      caller: Caller,
+      { current_password, new_password }: PasswordChange,
+      address: string,
+    ): Promise<SignedIn> {
+      const user = await people.get(Users, caller.userId)
+      const network = addressGroup(address)
       if (user === undefined) throw fault('UNAUTHENTICATED')
-      // An account without a password sets its first: whoever is signed in has proved the address or holds a key.
+      // An account without a password sets its first: whoever is signed in has proved the address
+      // or holds a key.
       if (user.passwordHash !== undefined) {
-        if (current_password === undefined) throw fault('INVALID_FIELD', { field: 'current_password', why: 'is missing' })
-        if (!(await isRight(user.email, current_password, { user, place: { network } }))) throw fault('PASSWORD_WRONG')
+        if (current_password === undefined)
+          throw fault('INVALID_FIELD', { field: 'current_password', why: 'is missing' })
+        if (!(await isRight(user.email, current_password, { user, place: { network } })))
+          throw fault('PASSWORD_WRONG')
       }
       const passwordHash = await passwords.hash(new_password, network)
-      const changed = await people.update(Users, user.id, { set: { passwordHash }, inc: { version: 1 } }, { if: { version: user.version, suspended: false } })
+      const changed = await people.update(
+        Users,
+        user.id,
+        { set: { passwordHash }, inc: { version: 1 } },
+        { if: { version: user.version, suspended: false } },
+      )
       states.forget(user.id)
-      if (changed === undefined) throw fault('CONFLICT', { why: 'the account was changed meanwhile' })
+      if (changed === undefined)
+        throw fault('CONFLICT', { why: 'the account was changed meanwhile' })
       await keys.endOlder(user.id, changed.version)
       return sessions.open({ ...caller, version: changed.version })
     },

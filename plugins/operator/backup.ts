@@ -1,4 +1,5 @@
-// A copy of the embedded default while it runs, and its way back; whoever runs them hands in what they need of the kernel. Other adapters are saved by their operators' own tools.
+// A copy of the embedded default while it runs, and its way back; whoever runs them hands in what
+// they need of the kernel. Other adapters are saved by their operators' own tools.
 import { existsSync, readdirSync, chmodSync, mkdirSync } from 'node:fs'
 import { copyFile, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
@@ -7,15 +8,27 @@ import { fault } from '#kernel'
 import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 
-type Settings = { readonly DATA_DIR: string; readonly STORAGE_URL: string; readonly EVENTLOG_URL?: string; readonly BLOBS_URL?: string; readonly SEARCH_URL?: string }
+type Settings = {
+  readonly DATA_DIR: string
+  readonly STORAGE_URL: string
+  readonly EVENTLOG_URL?: string
+  readonly BLOBS_URL?: string
+  readonly SEARCH_URL?: string
+}
 
-const database = 'platform.db', index = 'search.db'
-/** What is no part of a copy: live databases (each is copied by itself), their locks, and what is half written. */
-const isLive = (name: string) => name.startsWith(database) || name.startsWith(index) || name.startsWith('.')
+const database = 'platform.db'
+const index = 'search.db'
+/**
+ * What is no part of a copy: live databases (each is copied by itself), their locks, and what is
+ * half written.
+ */
+const isLive = (name: string) =>
+  name.startsWith(database) || name.startsWith(index) || name.startsWith('.')
 const isWithin = (path: string, folder: string) => path === folder || path.startsWith(folder + sep)
 
 function requireEmpty(path: string, field: string): void {
-  const refuse = (why: string, cause?: unknown) => fault('INVALID_FIELD', { field, why: `${path} ${why}` }, { cause })
+  const refuse = (why: string, cause?: unknown) =>
+    fault('INVALID_FIELD', { field, why: `${path} ${why}` }, { cause })
   let names: readonly string[]
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })
@@ -28,12 +41,32 @@ function requireEmpty(path: string, field: string): void {
 }
 
 /** A copy of DATA_DIR is whole only when everything lies there, under its usual name. */
-function requireEmbedded({ DATA_DIR, STORAGE_URL, EVENTLOG_URL = STORAGE_URL, BLOBS_URL = 'file:', SEARCH_URL = 'sqlite:' }: Settings): void {
-  for (const [setting, value, name] of [['STORAGE_URL', STORAGE_URL, database], ['EVENTLOG_URL', EVENTLOG_URL, database], ['BLOBS_URL', BLOBS_URL, 'blobs'], ['SEARCH_URL', SEARCH_URL, index]] as const) {
+function requireEmbedded({
+  DATA_DIR,
+  STORAGE_URL,
+  EVENTLOG_URL = STORAGE_URL,
+  BLOBS_URL = 'file:',
+  SEARCH_URL = 'sqlite:',
+}: Settings): void {
+  for (const [setting, value, name] of [
+    ['STORAGE_URL', STORAGE_URL, database],
+    ['EVENTLOG_URL', EVENTLOG_URL, database],
+    ['BLOBS_URL', BLOBS_URL, 'blobs'],
+    ['SEARCH_URL', SEARCH_URL, index],
+  ] as const) {
     const { pathname, protocol } = new URL(value)
     // Another service is saved by its own tools, and what is found there can be made anew.
-    if ((setting === 'SEARCH_URL' && protocol !== 'sqlite:') || pathname === '' || pathname === '/' || resolve(decodeURIComponent(pathname)) === join(resolve(DATA_DIR), name)) continue
-    throw fault('UNAVAILABLE', { what: 'backup', why: `${setting} keeps its data elsewhere than in DATA_DIR/${name}; save it by its own tools` })
+    if (
+      (setting === 'SEARCH_URL' && protocol !== 'sqlite:') ||
+      pathname === '' ||
+      pathname === '/' ||
+      resolve(decodeURIComponent(pathname)) === join(resolve(DATA_DIR), name)
+    )
+      continue
+    throw fault('UNAVAILABLE', {
+      what: 'backup',
+      why: `${setting} keeps its data elsewhere than in DATA_DIR/${name}; save it by its own tools`,
+    })
   }
 }
 
@@ -46,28 +79,45 @@ const unlessGone = (error: NodeJS.ErrnoException) => {
   if (error.code !== 'ENOENT') throw error
   return undefined
 }
-/** Files and folders, each on disk before it resolves; links are followed. What is removed meanwhile is not missed: it had to go. */
+/**
+ * Files and folders, each on disk before it resolves; links are followed. What is removed meanwhile
+ * is not missed: it had to go.
+ */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true, mode: 0o700 })
   for (const name of (await readdir(from)).filter(name => !isLive(name))) {
-    const [source, target] = [join(from, name), join(to, name)], found = await stat(source).catch(unlessGone)
+    const [source, target] = [join(from, name), join(to, name)]
+    const found = await stat(source).catch(unlessGone)
     if (found?.isDirectory()) await copyTree(source, target)
     else if (found?.isFile()) await copyFile(source, target).then(() => sync(target), unlessGone)
   }
   await sync(to)
 }
 
-export const backupOptions = t.Object({ to: t.String({ minLength: 1, description: 'The folder to make.' }) }, { additionalProperties: false })
+export const backupOptions = t.Object(
+  { to: t.String({ minLength: 1, description: 'The folder to make.' }) },
+  { additionalProperties: false },
+)
 
-/** The database first, then the files: blobs are only ever added, so every one that the copy names is there. */
-export const backupCommand = (settings: Settings, storage: StorageEngine, search: SearchEngine) => ({
+/**
+ * The database first, then the files: blobs are only ever added, so every one that the copy names
+ * is there.
+ */
+export const backupCommand = (
+  settings: Settings,
+  storage: StorageEngine,
+  search: SearchEngine,
+) => ({
   summary: 'Copies the embedded installation into an empty folder while it runs.',
   options: backupOptions,
   async run(options: unknown) {
-    const to = resolve((options as { to: string }).to), dataDir = resolve(settings.DATA_DIR)
-    if (!storage.backup) throw fault('UNAVAILABLE', { what: 'backup', why: 'this storage is saved by its own tools' })
+    const to = resolve((options as { to: string }).to)
+    const dataDir = resolve(settings.DATA_DIR)
+    if (!storage.backup)
+      throw fault('UNAVAILABLE', { what: 'backup', why: 'this storage is saved by its own tools' })
     requireEmbedded(settings)
-    if (isWithin(to, dataDir)) throw fault('INVALID_FIELD', { field: 'to', why: 'must lie outside of DATA_DIR' })
+    if (isWithin(to, dataDir))
+      throw fault('INVALID_FIELD', { field: 'to', why: 'must lie outside of DATA_DIR' })
     requireEmpty(to, 'to')
     try {
       await storage.backup(join(to, database))
@@ -75,20 +125,36 @@ export const backupCommand = (settings: Settings, storage: StorageEngine, search
       await copyTree(dataDir, to)
     } catch (error) {
       // Half a copy must not be taken for one, nor stand in the way of the next.
-      for (const name of await readdir(to)) await rm(join(to, name), { recursive: true, force: true })
+      for (const name of await readdir(to))
+        await rm(join(to, name), { recursive: true, force: true })
       throw error
     }
     return { to }
   },
 })
 
-export const restoreOptions = t.Object({ from: t.String({ minLength: 1, description: 'The folder that a backup made.' }) }, { additionalProperties: false })
+export const restoreOptions = t.Object(
+  { from: t.String({ minLength: 1, description: 'The folder that a backup made.' }) },
+  { additionalProperties: false },
+)
 
-/** With the server stopped: a copy becomes the DATA_DIR. The database comes last, so that a restore that was cut off is no installation. */
-export async function restore(from: string, dataDir: string): Promise<{ from: string; to: string }> {
-  const source = resolve(from), to = resolve(dataDir)
-  if (!existsSync(join(source, database))) throw fault('INVALID_FIELD', { field: 'from', why: `${source} holds no backup (${database} is missing)` })
-  if (isWithin(to, source)) throw fault('INVALID_FIELD', { field: 'from', why: 'must not hold DATA_DIR itself' })
+/**
+ * With the server stopped: a copy becomes the DATA_DIR. The database comes last, so that a restore
+ * that was cut off is no installation.
+ */
+export async function restore(
+  from: string,
+  dataDir: string,
+): Promise<{ from: string; to: string }> {
+  const source = resolve(from)
+  const to = resolve(dataDir)
+  if (!existsSync(join(source, database)))
+    throw fault('INVALID_FIELD', {
+      field: 'from',
+      why: `${source} holds no backup (${database} is missing)`,
+    })
+  if (isWithin(to, source))
+    throw fault('INVALID_FIELD', { field: 'from', why: 'must not hold DATA_DIR itself' })
   requireEmpty(to, 'DATA_DIR')
   await copyTree(source, to)
   for (const name of [index, database].filter(name => existsSync(join(source, name)))) {

@@ -1,4 +1,5 @@
-// Plugins from packages: added to what serves, kept for the processes beside this one, and taken out with their folders.
+// Plugins from packages: added to what serves, kept for the processes beside this one, and taken
+// out with their folders.
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
@@ -6,14 +7,24 @@ import type { PluginFiles, Roster } from '#kernel'
 import { packagesIn, refuse } from './packages.ts'
 import { createParcels } from './parcels.ts'
 
-type Deps = { readonly plugins: Roster; readonly storage: ScopedStorage; readonly clock: Pick<Clock, 'id' | 'now'>; readonly config: { readonly data_dir: string; readonly auth_secret?: string } }
+type Deps = {
+  readonly plugins: Roster
+  readonly storage: ScopedStorage
+  readonly clock: Pick<Clock, 'id' | 'now'>
+  readonly config: { readonly data_dir: string; readonly auth_secret?: string }
+}
 
 export function createInstaller({ plugins, storage, clock, config }: Deps) {
-  const home = join(resolve(config.data_dir), 'packages'), packages = packagesIn(home), parcels = createParcels({ storage, clock, config })
+  const home = join(resolve(config.data_dir), 'packages')
+  const packages = packagesIn(home)
+  const parcels = createParcels({ storage, clock, config })
   /** Of what lies in a package: its folder for one version, relative to all of them. */
   const folderOf = (path: string): string | undefined => {
-    const within = relative(home, path), [name, version] = within.split(sep)
-    return within.startsWith('..') || isAbsolute(within) || !version ? undefined : `${name}/${version}`
+    const within = relative(home, path)
+    const [name, version] = within.split(sep)
+    return within.startsWith('..') || isAbsolute(within) || !version
+      ? undefined
+      : `${name}/${version}`
   }
   return {
     /** Installs and serves it, in place of the version that serves now. */

@@ -1,4 +1,5 @@
-// Every call of a tool, kept apart from the run: who had what done, when, and how it ended. It outlives the events and the session.
+// Every call of a tool, kept apart from the run: who had what done, when, and how it ended. It
+// outlives the events and the session.
 import { hasCode } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import { collection, type ScopedStorage } from '#ports/storage.ts'
@@ -21,9 +22,20 @@ export type ToolInvocation = {
   readonly startedAt: number
   readonly endedAt?: number
 }
-export const ToolInvocations = collection<ToolInvocation>({ name: 'tool_invocations', scope: 'tenant', global: true, owner: 'userId', index: [['orgId', 'runId']] })
+export const ToolInvocations = collection<ToolInvocation>({
+  name: 'tool_invocations',
+  scope: 'tenant',
+  global: true,
+  owner: 'userId',
+  index: [['orgId', 'runId']],
+})
 
-type Called = { readonly key: string; readonly tool: string; readonly effect: Effect; readonly step: number }
+type Called = {
+  readonly key: string
+  readonly tool: string
+  readonly effect: Effect
+  readonly step: number
+}
 export type Audit = ReturnType<typeof createAudit>
 
 export function createAudit({ store, clock }: { store: ScopedStorage; clock: Clock }) {
@@ -36,16 +48,56 @@ export function createAudit({ store, clock }: { store: ScopedStorage; clock: Clo
     }
   }
   return {
-    async began({ orgId, userId, sessionId, id: runId }: Run, { key, tool, effect, step }: Called): Promise<void> {
-      await insert({ id: key, orgId, userId, sessionId, runId, step, tool, effect, status: 'begun', startedAt: clock.now() })
+    async began(
+      { orgId, userId, sessionId, id: runId }: Run,
+      { key, tool, effect, step }: Called,
+    ): Promise<void> {
+      await insert({
+        id: key,
+        orgId,
+        userId,
+        sessionId,
+        runId,
+        step,
+        tool,
+        effect,
+        status: 'begun',
+        startedAt: clock.now(),
+      })
     },
-    /** A call whose body never ran: there was no such tool, its arguments did not fit, or the user declined. */
-    async refused({ orgId, userId, sessionId, id: runId }: Run, { key, tool, effect, step }: Called, status: ToolStatus): Promise<void> {
+    /**
+     * A call whose body never ran: there was no such tool, its arguments did not fit, or the user
+     * declined.
+     */
+    async refused(
+      { orgId, userId, sessionId, id: runId }: Run,
+      { key, tool, effect, step }: Called,
+      status: ToolStatus,
+    ): Promise<void> {
       const at = clock.now()
-      await insert({ id: key, orgId, userId, sessionId, runId, step, tool, effect, status, startedAt: at, endedAt: at })
+      await insert({
+        id: key,
+        orgId,
+        userId,
+        sessionId,
+        runId,
+        step,
+        tool,
+        effect,
+        status,
+        startedAt: at,
+        endedAt: at,
+      })
     },
     async ended({ orgId }: Run, key: string, status: ToolStatus): Promise<void> {
-      await store.tenant({ orgId }).update(ToolInvocations, key, { set: { status, endedAt: clock.now() } }, { if: { status: 'begun' } })
+      await store
+        .tenant({ orgId })
+        .update(
+          ToolInvocations,
+          key,
+          { set: { status, endedAt: clock.now() } },
+          { if: { status: 'begun' } },
+        )
     },
   }
 }

@@ -1,6 +1,9 @@
-// How many bytes a text takes as JSON, and what of it fits into so many: limits of stores are in bytes, texts come in characters.
+// How many bytes a text takes as JSON, and what of it fits into so many: limits of stores are in
+// bytes, texts come in characters.
 
-/** More than any character takes: a control character is six bytes (`\u0001`), as is half of a pair. */
+/**
+ * More than any character takes: a control character is six bytes (`\u0001`), as is half of a pair.
+ */
 const bytesPerCharMax = 6
 
 /** Bytes of the character at `at` as JSON, at the most; of a whole pair where one begins there. */
@@ -11,13 +14,19 @@ function costOf(text: string, at: number): { readonly chars: 1 | 2; readonly byt
   if (code < 0x800) return { chars: 1, bytes: 2 }
   if (code < 0xd800 || code > 0xdfff) return { chars: 1, bytes: 3 }
   const next = code < 0xdc00 ? text.charCodeAt(at + 1) : 0
-  return next >= 0xdc00 && next <= 0xdfff ? { chars: 2, bytes: 4 } : { chars: 1, bytes: bytesPerCharMax }
+  return next >= 0xdc00 && next <= 0xdfff
+    ? { chars: 2, bytes: 4 }
+    : { chars: 1, bytes: bytesPerCharMax }
 }
 
-/** Where a piece ends that begins at `from` and takes at most so many bytes as JSON; no pair of surrogates is cut. */
+/**
+ * Where a piece ends that begins at `from` and takes at most so many bytes as JSON; no pair of
+ * surrogates is cut.
+ */
 function endOf(text: string, from: number, bytesMax: number): number {
   if ((text.length - from) * bytesPerCharMax <= bytesMax) return text.length
-  let at = from, bytes = 0
+  let at = from
+  let bytes = 0
   while (at < text.length) {
     const cost = costOf(text, at)
     bytes += cost.bytes
@@ -28,9 +37,12 @@ function endOf(text: string, from: number, bytesMax: number): number {
 }
 
 /** The beginning of the text that takes at most so many bytes as JSON, quotes not counted. */
-export const clip = (text: string, bytesMax: number): string => text.slice(0, endOf(text, 0, bytesMax))
+export const clip = (text: string, bytesMax: number): string =>
+  text.slice(0, endOf(text, 0, bytesMax))
 
-/** The text in pieces of at most so many bytes each; at least one, and each at least a character. */
+/**
+ * The text in pieces of at most so many bytes each; at least one, and each at least a character.
+ */
 export function piecesOf(text: string, bytesMax: number): string[] {
   const pieces: string[] = []
   let from = 0
@@ -43,18 +55,24 @@ export function piecesOf(text: string, bytesMax: number): string[] {
 }
 
 /** Exactly, as JSON. */
-export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? 'null')
+export const jsonBytes = (value: unknown): number =>
+  Buffer.byteLength(JSON.stringify(value) ?? 'null')
 
-/** Levels of arrays and objects within each other; counted without recursion, since this is asked before anything that recurses may see the value. */
+/**
+ * Levels of arrays and objects within each other; counted without recursion, since this is asked
+ * before anything that recurses may see the value.
+ */
 export function depthOf(value: unknown): number {
-  let level = [value], depth = 0
+  let level = [value]
+  let depth = 0
   for (;;) {
     const next: unknown[] = []
     let holds = false
     for (const one of level) {
       if (typeof one !== 'object' || one === null) continue
       holds = true
-      for (const inner of Object.values(one)) if (typeof inner === 'object' && inner !== null) next.push(inner)
+      for (const inner of Object.values(one))
+        if (typeof inner === 'object' && inner !== null) next.push(inner)
     }
     if (!holds) return depth
     depth++

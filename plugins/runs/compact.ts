@@ -1,11 +1,22 @@
-// Of an ended run: the fragments of each stretch of text become one record that still knows where each of them ended, so that a reader who comes back into the middle gets exactly the rest.
+// Of an ended run: the fragments of each stretch of text become one record that still knows where
+// each of them ended, so that a reader who comes back into the middle gets exactly the rest.
 import type { Json } from '#kernel'
 import type { Eventlog, LoggedEvent } from '#ports/eventlog.ts'
 
 type Text = { readonly text: string; readonly step: number; readonly attempt: number }
-/** `lengths`: the characters that each seq of the stretch brought, its last being the record's own seq. */
+/**
+ * `lengths`: the characters that each seq of the stretch brought, its last being the record's own
+ * seq.
+ */
 type Stretch = Text & { readonly lengths?: readonly number[] }
-type Open = { readonly type: string; seq: number; text: string; lengths: number[]; readonly step: number; readonly attempt: number }
+type Open = {
+  readonly type: string
+  seq: number
+  text: string
+  lengths: number[]
+  readonly step: number
+  readonly attempt: number
+}
 
 const textTypes = new Set(['token', 'reasoning'])
 /** Needed only to take up a model call that broke off. */
@@ -14,30 +25,42 @@ const forRecovery = 'checkpoint@1'
 const stretchMax = 200_000
 const pageEvents = 1000
 
-const stretchOf = ({ type, data }: LoggedEvent): Stretch | undefined => (textTypes.has(type) ? (data as unknown as Stretch) : undefined)
+const stretchOf = ({ type, data }: LoggedEvent): Stretch | undefined =>
+  textTypes.has(type) ? (data as unknown as Stretch) : undefined
 
 /** How many seqs the event stands for. */
 export const spanOf = (event: LoggedEvent): number => stretchOf(event)?.lengths?.length ?? 1
 
-/** What a reader who has seen everything up to `after` is still to be shown of the event; undefined where there is nothing left of it. */
+/**
+ * What a reader who has seen everything up to `after` is still to be shown of the event; undefined
+ * where there is nothing left of it.
+ */
 export function unseen(event: LoggedEvent, after: number): LoggedEvent | undefined {
   const stretch = stretchOf(event)
   if (!stretch?.lengths) return event
-  const { lengths, ...data } = stretch, seen = Math.max(0, after - (event.seq - lengths.length))
+  const { lengths, ...data } = stretch
+  const seen = Math.max(0, after - (event.seq - lengths.length))
   const text = data.text.slice(lengths.slice(0, seen).reduce((sum, length) => sum + length, 0))
   return text === '' && seen > 0 ? undefined : { ...event, data: { ...data, text } as Json }
 }
 
 /** What clients may see of a batch whose reader has seen everything up to `after`. */
-export const shown = (batch: readonly LoggedEvent[], after: number): LoggedEvent[] => batch.flatMap(event => (event.hidden ? [] : (unseen(event, after) ?? [])))
+export const shown = (batch: readonly LoggedEvent[], after: number): LoggedEvent[] =>
+  batch.flatMap(event => (event.hidden ? [] : (unseen(event, after) ?? [])))
 
 /** Merges what is handed in, in order; `take` empties it. */
 export function createMerger() {
-  let merged: LoggedEvent[] = [], open: Open | undefined, size = 0
+  let merged: LoggedEvent[] = []
+  let open: Open | undefined
+  let size = 0
   const close = () => {
     if (!open) return
     const { type, seq, lengths, text, step, attempt } = open
-    merged.push({ seq, type, data: { text, step, attempt, ...(lengths.length > 1 ? { lengths } : {}) } })
+    merged.push({
+      seq,
+      type,
+      data: { text, step, attempt, ...(lengths.length > 1 ? { lengths } : {}) },
+    })
     open = undefined
   }
   return {
@@ -77,10 +100,15 @@ export function createMerger() {
 export type Compacted = { events: number; kept: number; bytes: number; keptBytes: number }
 const bytesOf = (events: readonly LoggedEvent[]) => Buffer.byteLength(JSON.stringify(events))
 
-/** Rewrites the stream of an ended run, a bounded stretch at a time; may be repeated from anywhere. Counts events, and bytes of their JSON, before and after. */
+/**
+ * Rewrites the stream of an ended run, a bounded stretch at a time; may be repeated from anywhere.
+ * Counts events, and bytes of their JSON, before and after.
+ */
 export async function compact(log: Eventlog, stream: string): Promise<Compacted> {
-  const merger = createMerger(), counts: Compacted = { events: 0, kept: 0, bytes: 0, keptBytes: 0 }
-  let from: number | undefined, at = 0
+  const merger = createMerger()
+  const counts: Compacted = { events: 0, kept: 0, bytes: 0, keptBytes: 0 }
+  let from: number | undefined
+  let at = 0
   const rewrite = async () => {
     const kept = merger.take()
     if (from === undefined || kept.length === 0) return

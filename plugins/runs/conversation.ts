@@ -10,36 +10,83 @@ import { withTexts, type ReadTexts } from './copies.ts'
 const historyRunsMax = 50
 const historyCharsMax = 2_000_000
 
-/** A request with its answer; the answer is missing where the conversation was cut back to the request. */
+/**
+ * A request with its answer; the answer is missing where the conversation was cut back to the
+ * request.
+ */
 export type Exchange = { readonly request: string; readonly answer: string | undefined }
-export type Conversation = { /** The oldest first. */ readonly past: readonly Exchange[]; readonly request: string; readonly attachments: readonly ReadAttachment[] }
+export type Conversation = {
+  /** The oldest first. */ readonly past: readonly Exchange[]
+  readonly request: string
+  readonly attachments: readonly ReadAttachment[]
+}
 /** `unread`: characters that could have been read, and would not have fitted. */
 export type ReadAttachment = Attachment & { readonly unread?: number }
 /** Text of uploads by their ids, in that order; of all together, at most so many characters. */
-export type ReadUploads = (scope: { readonly orgId: string; readonly userId: string }, ids: readonly string[], charsMax: number) => Promise<readonly ReadAttachment[]>
+export type ReadUploads = (
+  scope: { readonly orgId: string; readonly userId: string },
+  ids: readonly string[],
+  charsMax: number,
+) => Promise<readonly ReadAttachment[]>
 
-type Draft = Pick<Run, 'id' | 'orgId' | 'userId' | 'sessionId' | 'opensSession' | 'request' | 'terms'>
+type Draft = Pick<
+  Run,
+  'id' | 'orgId' | 'userId' | 'sessionId' | 'opensSession' | 'request' | 'terms'
+>
 
 export type ReadConversation = (run: Draft) => Promise<Conversation>
-type Deps = { readonly store: ScopedStorage; readonly readUploads: ReadUploads; readonly ended: SeenEnded; readonly readTexts: ReadTexts }
-
-/** `opensSession` spares the look-up where there can be no history. Files of earlier messages come after those of this one. */
-export const createConversation = ({ store, readUploads, ended, readTexts }: Deps): ReadConversation => async run => {
-  const past: Exchange[] = [], ids: string[] = [...(run.request.attachments ?? [])]
-  if (!run.opensSession) {
-    // The run before this one may have ended, and its document not have heard of it.
-    const { items } = await store.tenant(run).find(Runs, { where: { sessionId: run.sessionId, id: { lt: run.id }, status: { in: ['done', 'running'] } }, orderBy: ['id', 'desc'], limit: historyRunsMax })
-    let chars = 0
-    for await (const { status, request, answer, answerCut } of withTexts(run, items, { ended, readTexts })) {
-      if (status !== 'done') continue
-      chars += request.message.length + (answer?.length ?? 0)
-      if (chars > historyCharsMax) break
-      past.unshift({ request: request.message, answer: answerCut ? undefined : (answer ?? '') })
-      ids.push(...(request.attachments ?? []))
-    }
-  }
-  // More than the window holds nobody could use.
-  return { past, request: run.request.message, attachments: ids.length === 0 ? [] : await readUploads(run, [...new Set(ids)], run.terms.contextTokens * charsPerToken) }
+type Deps = {
+  readonly store: ScopedStorage
+  readonly readUploads: ReadUploads
+  readonly ended: SeenEnded
+  readonly readTexts: ReadTexts
 }
 
-export const messagesOf = ({ past }: Conversation): Message[] => past.flatMap(({ request, answer }): Message[] => [{ role: 'user', content: request }, ...(answer === undefined ? [] : [{ role: 'assistant' as const, content: answer }])])
+/**
+ * `opensSession` spares the look-up where there can be no history. Files of earlier messages come
+ * after those of this one.
+ */
+export const createConversation =
+  ({ store, readUploads, ended, readTexts }: Deps): ReadConversation =>
+  async run => {
+    const past: Exchange[] = []
+    const ids: string[] = [...(run.request.attachments ?? [])]
+    if (!run.opensSession) {
+      // The run before this one may have ended, and its document not have heard of it.
+      const { items } = await store.tenant(run).find(Runs, {
+        where: {
+          sessionId: run.sessionId,
+          id: { lt: run.id },
+          status: { in: ['done', 'running'] },
+        },
+        orderBy: ['id', 'desc'],
+        limit: historyRunsMax,
+      })
+      let chars = 0
+      for await (const { status, request, answer, answerCut } of withTexts(run, items, {
+        ended,
+        readTexts,
+      })) {
+        if (status !== 'done') continue
+        chars += request.message.length + (answer?.length ?? 0)
+        if (chars > historyCharsMax) break
+        past.unshift({ request: request.message, answer: answerCut ? undefined : (answer ?? '') })
+        ids.push(...(request.attachments ?? []))
+      }
+    }
+    // More than the window holds nobody could use.
+    return {
+      past,
+      request: run.request.message,
+      attachments:
+        ids.length === 0
+          ? []
+          : await readUploads(run, [...new Set(ids)], run.terms.contextTokens * charsPerToken),
+    }
+  }
+
+export const messagesOf = ({ past }: Conversation): Message[] =>
+  past.flatMap(({ request, answer }): Message[] => [
+    { role: 'user', content: request },
+    ...(answer === undefined ? [] : [{ role: 'assistant' as const, content: answer }]),
+  ])

@@ -1,4 +1,5 @@
-// Who is driven when: caps, the line, its bound, and that nobody is overtaken by those who came later.
+// Who is driven when: caps, the line, its bound, and that nobody is overtaken by those who came
+// later.
 import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -7,7 +8,13 @@ import type { RunsConfig } from './config.ts'
 import { createPlaces, type Places } from './places.ts'
 
 type Caps = { active: number; perOrg: number; waiting: number; waitingPerOrg: number }
-const placesFor = ({ active, perOrg, waiting, waitingPerOrg }: Caps): Places => createPlaces({ active_max: active, active_per_org_max: perOrg, waiting_max: waiting, waiting_per_org_max: waitingPerOrg } as RunsConfig)
+const placesFor = ({ active, perOrg, waiting, waitingPerOrg }: Caps): Places =>
+  createPlaces({
+    active_max: active,
+    active_per_org_max: perOrg,
+    waiting_max: waiting,
+    waiting_per_org_max: waitingPerOrg,
+  } as RunsConfig)
 const roomy: Caps = { active: 2, perOrg: 2, waiting: 100, waitingPerOrg: 100 }
 const refusal = (places: Places, orgId: string): number | undefined => {
   try {
@@ -15,11 +22,15 @@ const refusal = (places: Places, orgId: string): number | undefined => {
     return undefined
   } catch (error) {
     assert.ok(hasCode(error, 'SHEDDING'), String(error))
-    assert.ok(error.message.includes(`${Math.ceil(error.retryAfterMs! / 1000)} s`), 'the sentence says how long, too')
+    assert.ok(
+      error.message.includes(`${Math.ceil(error.retryAfterMs! / 1000)} s`),
+      'the sentence says how long, too',
+    )
     return error.retryAfterMs
   }
 }
-const enter = (places: Places, ...names: string[]) => names.map(id => places.enter({ id, orgId: id[0]! }))
+const enter = (places: Places, ...names: string[]) =>
+  names.map(id => places.enter({ id, orgId: id[0]! }))
 const nextIds = (places: Places) => {
   const found: string[] = []
   for (let next = places.next(); next; next = places.next()) found.push(next.id)
@@ -81,10 +92,13 @@ test('leaving twice, or without a place, changes nothing', () => {
   assert.equal(places.counts(), { active: 1, waiting: 1, organisations: 1 })
   places.leave('a1')
   places.leave('a1')
-  assert.equal([places.counts(), nextIds(places)], [{ active: 0, waiting: 1, organisations: 0 }, ['b1']])
+  assert.equal(
+    [places.counts(), nextIds(places)],
+    [{ active: 0, waiting: 1, organisations: 0 }, ['b1']],
+  )
 })
 
-test('a start is refused when the line is full, or the organisation\'s part of it, and counted', () => {
+test("a start is refused when the line is full, or the organisation's part of it, and counted", () => {
   const places = placesFor({ active: 2, perOrg: 1, waiting: 3, waitingPerOrg: 2 })
   enter(places, 'a1', 'a2', 'a3')
   assert.is(refusal(places, 'a') !== undefined, true, 'its own two wait')
@@ -105,7 +119,11 @@ test('whoever is on the way counts, so that many at once are not all let in', ()
   const places = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
   const ways = Array.from({ length: 5 }, () => places.admit('a'))
   assert.ok(refusal(places, 'a'), 'two places and three in the line are spoken for')
-  assert.is(refusal(placesFor({ ...roomy, active: 1, waiting: 0 }), 'a'), undefined, 'a place needs no line')
+  assert.is(
+    refusal(placesFor({ ...roomy, active: 1, waiting: 0 }), 'a'),
+    undefined,
+    'a place needs no line',
+  )
   // Two did not get as far, one of them says so twice.
   ways[0]!()
   ways[0]!()
@@ -144,21 +162,58 @@ test('the pause that is asked for grows with the line and with what a run takes,
     return refusal(places, 'a')!
   }
   assert.is(after(8, 100), 1000)
-  assert.ok(Math.abs(after(8, 4000) - 4000) < 100, 'half of the time in which two rounds of four are through')
+  assert.ok(
+    Math.abs(after(8, 4000) - 4000) < 100,
+    'half of the time in which two rounds of four are through',
+  )
   assert.ok(Math.abs(after(16, 4000) - 8000) < 200)
   assert.is(after(1000, 60_000), 30_000)
 })
 
-const caps = fc.record({ active: fc.integer({ min: 1, max: 4 }), perOrg: fc.integer({ min: 1, max: 4 }), waiting: fc.constant(1000), waitingPerOrg: fc.constant(1000) })
-const commands = fc.array(fc.oneof(
-  { weight: 4, arbitrary: fc.record({ do: fc.constant('arrive' as const), org: fc.constantFrom('a', 'b', 'c') }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constantFrom('finish' as const, 'come' as const), pick: fc.nat(100) }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('missing' as const, 'sweep' as const), pick: fc.nat(100) }) },
-), { minLength: 1, maxLength: 80, size: 'max' })
+const caps = fc.record({
+  active: fc.integer({ min: 1, max: 4 }),
+  perOrg: fc.integer({ min: 1, max: 4 }),
+  waiting: fc.constant(1000),
+  waitingPerOrg: fc.constant(1000),
+})
+const commands = fc.array(
+  fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constant('arrive' as const),
+        org: fc.constantFrom('a', 'b', 'c'),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constantFrom('finish' as const, 'come' as const),
+        pick: fc.nat(100),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constantFrom('missing' as const, 'sweep' as const),
+        pick: fc.nat(100),
+      }),
+    },
+  ),
+  { minLength: 1, maxLength: 80, size: 'max' },
+)
 
-/** A process: who arrives, who is driven, who was called and is still on the way (its document is being read), and who never comes. */
+/**
+ * A process: who arrives, who is driven, who was called and is still on the way (its document is
+ * being read), and who never comes.
+ */
 function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick?: number }[]) {
-  const places = placesFor(limits), driven: string[] = [], called: string[] = [], line: string[] = [], began: string[] = [], gone = new Set<string>()
+  const places = placesFor(limits)
+  const driven: string[] = []
+  const called: string[] = []
+  const line: string[] = []
+  const began: string[] = []
+  const gone = new Set<string>()
   let arrived = 0
   const take = (list: string[], pick: number) => list.splice(pick % list.length, 1)[0]!
   const begin = (id: string, may: boolean) => {
@@ -173,10 +228,22 @@ function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick
   }
   const hold = () => [...driven, ...called]
   const check = () => {
-    const held = hold(), of = (org: string) => held.filter(id => id[0] === org).length
-    assert.ok(held.length <= limits.active && ['a', 'b', 'c'].every(org => of(org) <= limits.perOrg), 'the caps hold')
-    assert.equal(places.counts(), { active: held.length, waiting: line.length, organisations: new Set(held.map(id => id[0])).size })
-    for (const id of line) assert.ok(held.length === limits.active || of(id[0]!) === limits.perOrg, `${id} waits although there is a place`)
+    const held = hold()
+    const of = (org: string) => held.filter(id => id[0] === org).length
+    assert.ok(
+      held.length <= limits.active && ['a', 'b', 'c'].every(org => of(org) <= limits.perOrg),
+      'the caps hold',
+    )
+    assert.equal(places.counts(), {
+      active: held.length,
+      waiting: line.length,
+      organisations: new Set(held.map(id => id[0])).size,
+    })
+    for (const id of line)
+      assert.ok(
+        held.length === limits.active || of(id[0]!) === limits.perOrg,
+        `${id} waits although there is a place`,
+      )
   }
   const act = (step: (typeof steps)[number]) => {
     const pick = step.pick ?? 0
@@ -206,24 +273,36 @@ function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick
 }
 
 test('whatever comes, goes or stays away: caps hold, no place stays empty, everybody is driven once', () => {
-  fc.assert(fc.property(caps, commands, (limits, steps) => {
-    const { arrived, began, gone, line } = simulate(limits, steps)
-    assert.equal(line, [])
-    assert.is(new Set(began).size, began.length)
-    assert.is(began.length + gone.size, arrived)
-  }), { numRuns: 500 })
+  fc.assert(
+    fc.property(caps, commands, (limits, steps) => {
+      const { arrived, began, gone, line } = simulate(limits, steps)
+      assert.equal(line, [])
+      assert.is(new Set(began).size, began.length)
+      assert.is(began.length + gone.size, arrived)
+    }),
+    { numRuns: 500 },
+  )
 })
 
 test('within an organisation the order of calls is the order of arrival', () => {
-  fc.assert(fc.property(caps, commands, (limits, steps) => {
-    // Called ones come at once here: between a call and the coming only the reading of a document lies.
-    const atOnce = steps.filter(one => one.do !== 'come' && one.do !== 'missing').flatMap(one => [one, ...Array.from({ length: 4 }, () => ({ do: 'come', pick: 0 }))])
-    const { began } = simulate(limits, atOnce)
-    for (const org of ['a', 'b', 'c']) {
-      const numbers = began.filter(id => id[0] === org).map(id => Number(id.slice(1)))
-      assert.equal(numbers, numbers.toSorted((x, y) => x - y))
-    }
-  }), { numRuns: 300 })
+  fc.assert(
+    fc.property(caps, commands, (limits, steps) => {
+      // Called ones come at once here: between a call and the coming only the reading of a document
+      // lies.
+      const atOnce = steps
+        .filter(one => one.do !== 'come' && one.do !== 'missing')
+        .flatMap(one => [one, ...Array.from({ length: 4 }, () => ({ do: 'come', pick: 0 }))])
+      const { began } = simulate(limits, atOnce)
+      for (const org of ['a', 'b', 'c']) {
+        const numbers = began.filter(id => id[0] === org).map(id => Number(id.slice(1)))
+        assert.equal(
+          numbers,
+          numbers.toSorted((x, y) => x - y),
+        )
+      }
+    }),
+    { numRuns: 300 },
+  )
 })
 
 test('a line without bound is not kept: what does not fit in is left to the sweep', () => {

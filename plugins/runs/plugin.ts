@@ -47,9 +47,27 @@ import { createTraced } from './traced.ts'
 import { createTranscripts, transcriptsReason, type Transcripts } from './transcripts.ts'
 
 export default definePlugin({
-  name: 'runs', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
+  name: 'runs',
+  version: '1.0.0',
+  kernel: '^1.0.0',
+  mount: 'v1',
   contract: { ...runRows, ...sessionRows },
-  uses: { store: Storage, eventlog: EventLog, billing: Billing, models: Models, traces: Traces, clock: SystemClock, queue: JobQueue, search: Search, host: Host, peers: Peers, agents: Agents, tools: Tools, uploads: Uploads, artifacts: Artifacts },
+  uses: {
+    store: Storage,
+    eventlog: EventLog,
+    billing: Billing,
+    models: Models,
+    traces: Traces,
+    clock: SystemClock,
+    queue: JobQueue,
+    search: Search,
+    host: Host,
+    peers: Peers,
+    agents: Agents,
+    tools: Tools,
+    uploads: Uploads,
+    artifacts: Artifacts,
+  },
   config: RunsConfig,
   may: { charge: 'what a run costs', models: 'the steps of a run' },
   names: 'unprefixed',
@@ -57,39 +75,114 @@ export default definePlugin({
   collections: [Runs, Sessions, EventBytes, ToolInvocations, SearchRemovals, SearchProgresses],
   system: [sweepReason, retentionReason, crowdingReason, verifyReason, transcriptsReason],
   emits: events,
-  records: { reads: [recordsFormat], of: 'runs', live: async ({ store }) => ({ [recordsFormat]: await store.system(sweepReason).count(Runs, { phase: { in: ['admitting', 'placed'] } }) }) },
+  records: {
+    reads: [recordsFormat],
+    of: 'runs',
+    live: async ({ store }) => ({
+      [recordsFormat]: await store
+        .system(sweepReason)
+        .count(Runs, { phase: { in: ['admitting', 'placed'] } }),
+    }),
+  },
   services: {
-    owner: ({ host, clock }: { host: Introspection; clock: Clock }) => `${host.processId}/${clock.id()}`,
-    places: (deps: { config: RunsConfig; store: ScopedStorage; clock: Clock; log: Log; host: Introspection }) => (deps.host.role === 'api' ? createBacklog(deps) : createPlaces(deps.config)),
-    durable: ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) => () => Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
-    texts: createTexts, ended: createEnded, readUploads: createReadUploads, readConversation: createConversation, keepText: createKeepText, toolbox: createToolbox, traced: createTraced, audit: createAudit, lease: createLease, figures: createFigures, replies: createReplies,
-    admission: createAdmit, loop: createLoop, driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver => (deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps)), sweep: createSweep, crowding: createCrowding, retain: createRetention, runs: createRuns, sessions: createSessions, history: createHistory,
-    readTexts: createReadTexts, quota: createQuota, transcripts: createTranscripts, find: createSearch,
+    owner: ({ host, clock }: { host: Introspection; clock: Clock }) =>
+      `${host.processId}/${clock.id()}`,
+    places: (deps: {
+      config: RunsConfig
+      store: ScopedStorage
+      clock: Clock
+      log: Log
+      host: Introspection
+    }) => (deps.host.role === 'api' ? createBacklog(deps) : createPlaces(deps.config)),
+    durable:
+      ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) =>
+      () =>
+        Promise.all([store.durable(), eventlog.durable()]).then(() => undefined),
+    texts: createTexts,
+    ended: createEnded,
+    readUploads: createReadUploads,
+    readConversation: createConversation,
+    keepText: createKeepText,
+    toolbox: createToolbox,
+    traced: createTraced,
+    audit: createAudit,
+    lease: createLease,
+    figures: createFigures,
+    replies: createReplies,
+    admission: createAdmit,
+    loop: createLoop,
+    driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver =>
+      deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps),
+    sweep: createSweep,
+    crowding: createCrowding,
+    retain: createRetention,
+    runs: createRuns,
+    sessions: createSessions,
+    history: createHistory,
+    readTexts: createReadTexts,
+    quota: createQuota,
+    transcripts: createTranscripts,
+    find: createSearch,
   },
   routes: {
-    'POST /chat': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),
-    'POST /tasks': ({ runs, caller, body, headers }) => runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),
-    'GET /runs/{run_id}/events': ({ runs, caller, params, after, signal }) => runs.follow(caller, params.run_id, after, signal),
-    'POST /runs/{run_id}/respond': ({ runs, caller, params, body }) => runs.respond(caller, params.run_id, body),
+    'POST /chat': ({ runs, caller, body, headers }) =>
+      runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),
+    'POST /tasks': ({ runs, caller, body, headers }) =>
+      runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),
+    'GET /runs/{run_id}/events': ({ runs, caller, params, after, signal }) =>
+      runs.follow(caller, params.run_id, after, signal),
+    'POST /runs/{run_id}/respond': ({ runs, caller, params, body }) =>
+      runs.respond(caller, params.run_id, body),
     'POST /runs/{run_id}/cancel': ({ runs, caller, params }) => runs.cancel(caller, params.run_id),
     'GET /sessions': ({ sessions, caller, query }) => sessions.list(caller, query),
     'GET /sessions/{id}': ({ sessions, caller, params }) => sessions.read(caller, params.id),
     'GET /sessions/search': ({ find, caller, query }) => find(caller, query),
-    'POST /sessions/{id}/branch': ({ history, caller, params, body }) => history.branch(caller, params.id, body),
-    'POST /sessions/{id}/truncate': ({ history, caller, params, body }) => history.truncate(caller, params.id, body.message_id),
-    'PATCH /sessions/{id}': ({ sessions, caller, params, body }) => sessions.rename(caller, params.id, body.title),
+    'POST /sessions/{id}/branch': ({ history, caller, params, body }) =>
+      history.branch(caller, params.id, body),
+    'POST /sessions/{id}/truncate': ({ history, caller, params, body }) =>
+      history.truncate(caller, params.id, body.message_id),
+    'PATCH /sessions/{id}': ({ sessions, caller, params, body }) =>
+      sessions.rename(caller, params.id, body.title),
     'DELETE /sessions/{id}': ({ sessions, caller, params }) => sessions.remove(caller, params.id),
-    'GET /sessions/{id}/messages': ({ sessions, caller, params, query }) => sessions.messages(caller, params.id, query),
-    'GET /sessions/{id}/artifacts': ({ sessions, caller, params, query }) => sessions.artifacts(caller, params.id, query),
+    'GET /sessions/{id}/messages': ({ sessions, caller, params, query }) =>
+      sessions.messages(caller, params.id, query),
+    'GET /sessions/{id}/artifacts': ({ sessions, caller, params, query }) =>
+      sessions.artifacts(caller, params.id, query),
     'GET /sessions/{id}/queue': ({ sessions, caller, params }) => sessions.queue(caller, params.id),
-    'POST /sessions/{id}/queue/resume': ({ sessions, caller, params }) => sessions.resumeQueue(caller, params.id),
+    'POST /sessions/{id}/queue/resume': ({ sessions, caller, params }) =>
+      sessions.resumeQueue(caller, params.id),
   },
   // The run's own lease decides who drives it.
-  jobs: { [driveJob]: { run: ({ driver, data }: { driver: Driver; data: Json }) => driver.startNext(data as { orgId: string }, (data as { id: string }).id), options: { concurrency: 16, attemptsMax: 2 } } },
-  commands: {
-    verify: command({ summary: 'Checks every run and every ledger: one end each, one charge, no gap. Exit code 1 when anything does not hold.', options: t.Object({}, { additionalProperties: false }), run: verifyInstallation }),
-    reindex: command({ summary: 'Writes every conversation into the search index anew, in the background; for an index that was lost, or is another one now.', options: t.Object({}, { additionalProperties: false }), needsServer: true, run: async ({ transcripts }: { transcripts: Transcripts }) => { await transcripts.again(); return { ok: true } } }),
+  jobs: {
+    [driveJob]: {
+      run: ({ driver, data }: { driver: Driver; data: Json }) =>
+        driver.startNext(data as { orgId: string }, (data as { id: string }).id),
+      options: { concurrency: 16, attemptsMax: 2 },
+    },
   },
-  contributes: [...builtIn.map(agent => into(Agents, () => agent)), into(SessionOwners, sessionOwner)],
+  commands: {
+    verify: command({
+      summary:
+        'Checks every run and every ledger: one end each, one charge, no gap. Exit code 1 ' +
+        'when anything does not hold.',
+      options: t.Object({}, { additionalProperties: false }),
+      run: verifyInstallation,
+    }),
+    reindex: command({
+      summary:
+        'Writes every conversation into the search index anew, in the background; for an ' +
+        'index that was lost, or is another one now.',
+      options: t.Object({}, { additionalProperties: false }),
+      needsServer: true,
+      run: async ({ transcripts }: { transcripts: Transcripts }) => {
+        await transcripts.again()
+        return { ok: true }
+      },
+    }),
+  },
+  contributes: [
+    ...builtIn.map(agent => into(Agents, () => agent)),
+    into(SessionOwners, sessionOwner),
+  ],
   start: keepTime,
 })

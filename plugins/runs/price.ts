@@ -3,18 +3,34 @@ import type { Attachment, Message, Model, Price, ToolSpec, Usage } from '#ports/
 /** Characters that one token stands for, for estimates before a call. */
 export const charsPerToken = 4
 
-/** Whole credits, rounded up; nothing where nothing was asked and nothing said, else at least the minimum. */
+/**
+ * Whole credits, rounded up; nothing where nothing was asked and nothing said, else at least the
+ * minimum.
+ */
 export function creditsFor(price: Price, { inputTokens, outputTokens }: Usage): number {
   if (inputTokens === 0 && outputTokens === 0) return 0
-  return Math.max(price.minimum, Math.ceil((inputTokens * price.inputPer1k + outputTokens * price.outputPer1k) / 1000))
+  return Math.max(
+    price.minimum,
+    Math.ceil((inputTokens * price.inputPer1k + outputTokens * price.outputPer1k) / 1000),
+  )
 }
 
 export const tokensOf = (characters: number): number => Math.ceil(characters / charsPerToken)
-const charsOf = (message: Message): number => message.content.length + ('toolCalls' in message ? JSON.stringify(message.toolCalls).length : 0)
-export const estimateTokens = (messages: readonly Message[], attachments: readonly Attachment[] = []): number =>
-  tokensOf(messages.reduce((sum, message) => sum + charsOf(message), 0) + attachments.reduce((sum, { name, text }) => sum + name.length + text.length, 0))
+const charsOf = (message: Message): number =>
+  message.content.length + ('toolCalls' in message ? JSON.stringify(message.toolCalls).length : 0)
+export const estimateTokens = (
+  messages: readonly Message[],
+  attachments: readonly Attachment[] = [],
+): number =>
+  tokensOf(
+    messages.reduce((sum, message) => sum + charsOf(message), 0) +
+      attachments.reduce((sum, { name, text }) => sum + name.length + text.length, 0),
+  )
 
-/** Counts tools as JSON in an array; each once, for its schema may be long, and each step of each run offers it. */
+/**
+ * Counts tools as JSON in an array; each once, for its schema may be long, and each step of each
+ * run offers it.
+ */
 export function createToolCount(): (tools: readonly ToolSpec[]) => number {
   const counted = new WeakMap<ToolSpec, number>()
   const charsOfTool = (tool: ToolSpec): number => {
@@ -26,5 +42,15 @@ export function createToolCount(): (tools: readonly ToolSpec[]) => number {
 }
 
 /** The most that one call may cost: what is set aside before any work. */
-export const holdFor = (model: Model, messages: readonly Message[], attachments: readonly Attachment[]): number =>
-  Math.max(model.price.minimum, creditsFor(model.price, { inputTokens: estimateTokens(messages, attachments), outputTokens: model.outputTokensMax }))
+export const holdFor = (
+  model: Model,
+  messages: readonly Message[],
+  attachments: readonly Attachment[],
+): number =>
+  Math.max(
+    model.price.minimum,
+    creditsFor(model.price, {
+      inputTokens: estimateTokens(messages, attachments),
+      outputTokens: model.outputTokensMax,
+    }),
+  )

@@ -1,6 +1,13 @@
 // Starts, follows and stops runs, for one caller at a time.
 import type { RunStart, RunStarted } from '#contracts/runs.ts'
-import { fault, type Caller, type Json, type Peering, type WireEvent, type WireEvents } from '#kernel'
+import {
+  fault,
+  type Caller,
+  type Json,
+  type Peering,
+  type WireEvent,
+  type WireEvents,
+} from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { Eventlog, LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
@@ -16,11 +23,27 @@ import { standing } from './steps/place.ts'
 import { rest, unpause, withdraw } from './steps/turns.ts'
 import type { ReadTexts } from './copies.ts'
 
-type Deps = { store: ScopedStorage; eventlog: ScopedEventlog; clock: Clock; admission: Admit; driver: Driver; peers: Peering; figures: Figures; replies: Replies; ended: SeenEnded; readTexts: ReadTexts }
+type Deps = {
+  store: ScopedStorage
+  eventlog: ScopedEventlog
+  clock: Clock
+  admission: Admit
+  driver: Driver
+  peers: Peering
+  figures: Figures
+  replies: Replies
+  ended: SeenEnded
+  readTexts: ReadTexts
+}
 type Respond = { readonly question_id?: string | undefined; readonly answer: unknown }
 
 /** What clients may see, ending with the terminal event. `first` was shown already. */
-async function* visible(first: readonly WireEvent[], after: number, batches: AsyncIterable<readonly LoggedEvent[]>, follow: () => ReturnType<Figures['follow']>): AsyncGenerator<readonly WireEvent[]> {
+async function* visible(
+  first: readonly WireEvent[],
+  after: number,
+  batches: AsyncIterable<readonly LoggedEvent[]>,
+  follow: () => ReturnType<Figures['follow']>,
+): AsyncGenerator<readonly WireEvent[]> {
   const { delivered, stop } = follow()
   try {
     if (first.length > 0) yield first
@@ -36,12 +59,37 @@ async function* visible(first: readonly WireEvent[], after: number, batches: Asy
     stop()
   }
 }
-/** What a copy in a forked conversation shows: its answer, that it cost nothing, and its end. It has no log. */
-export const copiedEvents = ({ answer = '', answerCut, model, status, sessionId }: Run): WireEvent[] => [
-  ...(answer && !answerCut ? [{ type: 'token', data: { text: answer, step: 0, attempt: 1 } }] : []),
-  { type: 'usage', data: { input_tokens: 0, output_tokens: 0, total_tokens: 0, credits: 0, model, model_calls: 0 } },
-  { type: 'done', data: { status: status === 'cancelled' ? 'cancelled' : 'done', session_id: sessionId } },
-].map((one, at) => ({ seq: at + 1, ...one }))
+/**
+ * What a copy in a forked conversation shows: its answer, that it cost nothing, and its end. It has
+ * no log.
+ */
+export const copiedEvents = ({
+  answer = '',
+  answerCut,
+  model,
+  status,
+  sessionId,
+}: Run): WireEvent[] =>
+  [
+    ...(answer && !answerCut
+      ? [{ type: 'token', data: { text: answer, step: 0, attempt: 1 } }]
+      : []),
+    {
+      type: 'usage',
+      data: {
+        input_tokens: 0,
+        output_tokens: 0,
+        total_tokens: 0,
+        credits: 0,
+        model,
+        model_calls: 0,
+      },
+    },
+    {
+      type: 'done',
+      data: { status: status === 'cancelled' ? 'cancelled' : 'done', session_id: sessionId },
+    },
+  ].map((one, at) => ({ seq: at + 1, ...one }))
 
 /** Events that a reader is handed at once; what is beyond them is followed. */
 const pageEvents = 1000
@@ -51,24 +99,47 @@ const ownersMax = 10_000
 /** The first seq that is still kept, when the cursor lies before it. */
 async function missed(log: Eventlog, stream: string, after: number): Promise<number | undefined> {
   const { first, last } = await log.bounds(stream)
-  if (after > last) throw fault('CURSOR_INVALID', { field: 'Last-Event-ID', why: `is beyond the last event (${last})` })
+  if (after > last)
+    throw fault('CURSOR_INVALID', {
+      field: 'Last-Event-ID',
+      why: `is beyond the last event (${last})`,
+    })
   return after < first - 1 ? first : undefined
 }
 
-export function createRuns({ store, eventlog, clock, admission, driver, peers, figures, replies, ended, readTexts }: Deps) {
+export function createRuns({
+  store,
+  eventlog,
+  clock,
+  admission,
+  driver,
+  peers,
+  figures,
+  replies,
+  ended,
+  readTexts,
+}: Deps) {
   const find = async (caller: Caller, runId: string): Promise<Run> => {
     const run = await store.tenant(caller).get(Runs, runId)
     if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
     return run
   }
-  // Whose a run is never changes. Remembered for the readers who come right after the start, or again and again with their cursors.
+  // Whose a run is never changes. Remembered for the readers who come right after the start, or
+  // again and again with their cursors.
   const owners = new Map<string, string>()
   const remember = ({ orgId, id, userId }: Run) => {
     owners.set(`${orgId}/${id}`, userId)
     if (owners.size > ownersMax) owners.delete(owners.keys().next().value!)
   }
-  /** A page of the run's stream that the caller may read. Its records are removed before the run is: while there are any, there is the run. */
-  const readable = async (caller: Caller, runId: string, after: number): Promise<{ page: LoggedEvent[]; copy?: Run }> => {
+  /**
+   * A page of the run's stream that the caller may read. Its records are removed before the run is:
+   * while there are any, there is the run.
+   */
+  const readable = async (
+    caller: Caller,
+    runId: string,
+    after: number,
+  ): Promise<{ page: LoggedEvent[]; copy?: Run }> => {
     const reading = eventlog.tenant(caller).read(streamOf(runId), { after, limit: pageEvents })
     if (owners.get(`${caller.orgId}/${runId}`) === caller.userId) {
       const page = await reading
@@ -79,8 +150,12 @@ export function createRuns({ store, eventlog, clock, admission, driver, peers, f
     return run.copied ? { page, copy: run } : { page }
   }
   /** How the run stands now, and its place in the queue of its session. */
-  const present = async (seen: Run): Promise<{ readonly status: Status; readonly queueSeq: number }> => {
-    const run = await ended(seen, 'summary'), isWaiting = run.phase === 'placed' && (run.status === 'queued' || run.status === 'blocked')
+  const present = async (
+    seen: Run,
+  ): Promise<{ readonly status: Status; readonly queueSeq: number }> => {
+    const run = await ended(seen, 'summary')
+    const isWaiting =
+      run.phase === 'placed' && (run.status === 'queued' || run.status === 'blocked')
     const session = isWaiting ? await store.tenant(run).get(Sessions, run.sessionId) : undefined
     const stands = session && standing(session, run.id)
     return stands ?? { status: isWaiting ? 'running' : run.status, queueSeq: 0 }
@@ -89,48 +164,116 @@ export function createRuns({ store, eventlog, clock, admission, driver, peers, f
     if (runId !== undefined) await driver.startNext(caller, runId)
   }
   return {
-    async start(caller: Caller, request: RunStart, idempotencyKey: string | undefined, trace?: string): Promise<RunStarted> {
-      if (idempotencyKey && request.idempotency_key && idempotencyKey !== request.idempotency_key) throw fault('INVALID_FIELD', { field: 'idempotency_key', why: 'differs from the Idempotency-Key header' })
+    async start(
+      caller: Caller,
+      request: RunStart,
+      idempotencyKey: string | undefined,
+      trace?: string,
+    ): Promise<RunStarted> {
+      if (idempotencyKey && request.idempotency_key && idempotencyKey !== request.idempotency_key)
+        throw fault('INVALID_FIELD', {
+          field: 'idempotency_key',
+          why: 'differs from the Idempotency-Key header',
+        })
       const key = request.idempotency_key ?? idempotencyKey
-      const { run, placed, resumed, mine } = await admission.admit(caller, key ? { ...request, idempotency_key: key } : request, trace)
+      const { run, placed, resumed, mine } = await admission.admit(
+        caller,
+        key ? { ...request, idempotency_key: key } : request,
+        trace,
+      )
       remember(run)
       if (mine) figures.started()
       if (mine && placed.status === 'running') driver.begin(run)
       // The run ahead may have ended between the place in the queue and now.
       else if (mine) await wake(caller, await rest(store.tenant(caller), run, clock.now()))
       const { status, queueSeq } = resumed && !mine ? await present(run) : placed
-      return { run_id: run.id, session_id: run.sessionId, cursor: 0, resumed, status, queue_seq: queueSeq }
+      return {
+        run_id: run.id,
+        session_id: run.sessionId,
+        cursor: 0,
+        resumed,
+        status,
+        queue_seq: queueSeq,
+      }
     },
 
-    /** Everything after the cursor, then what comes, to the end of the run. CURSOR_INVALID beyond the log; `gone` first when retention has passed the cursor. */
-    async follow(caller: Caller, runId: string, after: number, signal: AbortSignal): Promise<WireEvents> {
-      const log = eventlog.tenant(caller), stream = streamOf(runId)
-      // The event at the cursor is read too: that it is there proves the cursor, and that it ended the run proves that nothing follows.
-      const epoch = eventlog.epoch(), { page, copy } = await readable(caller, runId, Math.max(0, after - 1))
-      if (copy) return copiedEvents((await readTexts(caller, [copy]))[0]!).filter(({ seq }) => seq > after)
-      const gone = page[0]?.seq === Math.max(1, after) ? undefined : await missed(log, stream, after)
+    /**
+     * Everything after the cursor, then what comes, to the end of the run. CURSOR_INVALID beyond
+     * the log; `gone` first when retention has passed the cursor.
+     */
+    async follow(
+      caller: Caller,
+      runId: string,
+      after: number,
+      signal: AbortSignal,
+    ): Promise<WireEvents> {
+      const log = eventlog.tenant(caller)
+      const stream = streamOf(runId)
+      // The event at the cursor is read too: that it is there proves the cursor, and that it ended
+      // the run proves that nothing follows.
+      const epoch = eventlog.epoch()
+      const { page, copy } = await readable(caller, runId, Math.max(0, after - 1))
+      if (copy)
+        return copiedEvents((await readTexts(caller, [copy]))[0]!).filter(({ seq }) => seq > after)
+      const gone =
+        page[0]?.seq === Math.max(1, after) ? undefined : await missed(log, stream, after)
       const fresh = page.filter(({ seq }) => seq > after)
       // What was read may not be on disk yet, and must not leave before it is.
       await eventlog.durable()
       if (eventlog.epoch() !== epoch) throw fault('STORAGE_FULL')
-      const first = [...(gone === undefined ? [] : [{ seq: gone - 1, type: 'gone', data: { first: gone } }]), ...shown(fresh, after)], at = page.at(-1)?.seq ?? after
-      return page.some(isTerminal) ? first : visible(first, at, log.follow(stream, { after: at, signal }), () => figures.follow(runId))
+      const first = [
+        ...(gone === undefined ? [] : [{ seq: gone - 1, type: 'gone', data: { first: gone } }]),
+        ...shown(fresh, after),
+      ]
+      const at = page.at(-1)?.seq ?? after
+      return page.some(isTerminal)
+        ? first
+        : visible(first, at, log.follow(stream, { after: at, signal }), () => figures.follow(runId))
     },
 
     /** Stops the work. Asking twice, or after the end, changes nothing. */
-    async cancel(caller: Caller, runId: string): Promise<{ run_id: string; status: Status; cancelling: boolean }> {
-      const run = await find(caller, runId), own = store.tenant(caller)
-      const asked = await own.update(Runs, run.id, { set: { cancelAsked: true, due: 0 } }, { if: { phase: { in: ['admitting', 'placed'] } } })
-      if (!asked) return { run_id: run.id, status: (await find(caller, runId)).status, cancelling: false }
+    async cancel(
+      caller: Caller,
+      runId: string,
+    ): Promise<{ run_id: string; status: Status; cancelling: boolean }> {
+      const run = await find(caller, runId)
+      const own = store.tenant(caller)
+      const asked = await own.update(
+        Runs,
+        run.id,
+        { set: { cancelAsked: true, due: 0 } },
+        { if: { phase: { in: ['admitting', 'placed'] } } },
+      )
+      if (!asked)
+        return { run_id: run.id, status: (await find(caller, runId)).status, cancelling: false }
       if (driver.isActive(run.id)) driver.stop(run.id, 'cancelled')
-      else if (asked.phase === 'placed' && asked.status === 'running') peers.tell(cancelledTopic, { runId: run.id })
-      else if (asked.phase === 'placed' && (asked.status === 'waiting' || ((asked.status === 'queued' || asked.status === 'blocked') && (await withdraw(own, asked))))) await driver.claim(asked)
+      else if (asked.phase === 'placed' && asked.status === 'running')
+        peers.tell(cancelledTopic, { runId: run.id })
+      else if (
+        asked.phase === 'placed' &&
+        (asked.status === 'waiting' ||
+          ((asked.status === 'queued' || asked.status === 'blocked') &&
+            (await withdraw(own, asked))))
+      )
+        await driver.claim(asked)
       return { run_id: run.id, status: asked.status, cancelling: true }
     },
 
-    /** Gives the answer to an open question of the run, once; without its id, to the only one. Where the run waited it goes on at once, or later where nobody is free; a driver that is at work hears of it when it has done what it does. */
-    async respond(caller: Caller, runId: string, { question_id: asked, answer }: Respond): Promise<{ run_id: string; question_id: string; status: Status }> {
-      const { run, questionId } = await replies.answer(await find(caller, runId), asked, answer as Json)
+    /**
+     * Gives the answer to an open question of the run, once; without its id, to the only one. Where
+     * the run waited it goes on at once, or later where nobody is free; a driver that is at work
+     * hears of it when it has done what it does.
+     */
+    async respond(
+      caller: Caller,
+      runId: string,
+      { question_id: asked, answer }: Respond,
+    ): Promise<{ run_id: string; question_id: string; status: Status }> {
+      const { run, questionId } = await replies.answer(
+        await find(caller, runId),
+        asked,
+        answer as Json,
+      )
       await driver.claim(run)
       return { run_id: run.id, question_id: questionId, status: 'running' }
     },

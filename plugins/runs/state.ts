@@ -1,4 +1,5 @@
-// All state of a run, folded from its stream. Whoever reads the same records comes to the same state, and so to the same next action.
+// All state of a run, folded from its stream. Whoever reads the same records comes to the same
+// state, and so to the same next action.
 import type { Json } from '#kernel'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import type { Checkpoint, ToolCall, Usage } from '#ports/models.ts'
@@ -7,9 +8,25 @@ import type { Ending, Purpose, Terminal } from './records.ts'
 export type ToolStatus = 'ok' | 'failed' | 'unknown' | 'declined'
 export type Outcome = { readonly status: ToolStatus; readonly content: string }
 /** What was asked of the user: the event as clients saw it. */
-export type Asked = { readonly id: string; readonly kind: 'user_choice' | 'quiz' | 'approval'; readonly number: number; readonly data: Readonly<Record<string, Json>> }
+export type Asked = {
+  readonly id: string
+  readonly kind: 'user_choice' | 'quiz' | 'approval'
+  readonly number: number
+  readonly data: Readonly<Record<string, Json>>
+}
 export type Answered = { readonly status: 'answered' | 'expired'; readonly answer: Json }
-export type CallState = { readonly call: ToolCall; /** Why its arguments were not taken. */ readonly refused?: string; /** The body may have begun. */ begun: boolean; asked: Asked | undefined; answered: Answered | undefined; outcome: Outcome | undefined; /** Drivers that died or hung while it was under way. */ deaths: number }
+export type CallState = {
+  readonly call: ToolCall
+  /** Why its arguments were not taken. */
+  readonly refused?: string
+  /** The body may have begun. */
+  begun: boolean
+  asked: Asked | undefined
+  answered: Answered | undefined
+  outcome: Outcome | undefined
+  /** Drivers that died or hung while it was under way. */
+  deaths: number
+}
 
 export type Step = {
   readonly index: number
@@ -18,7 +35,10 @@ export type Step = {
   attempt: number
   /** What stands of the text. */
   text: string
-  /** Characters at its beginning that are not the model's: what sets it apart from the answer before a tool call. */
+  /**
+   * Characters at its beginning that are not the model's: what sets it apart from the answer before
+   * a tool call.
+   */
   lead: number
   /** The longest text that any try came to: a try that comes further has made progress. */
   furthest: number
@@ -35,7 +55,11 @@ export type Step = {
   checkpoint: (Checkpoint & { readonly keep: number }) | undefined
   accepted: (Usage & { readonly finish: string }) | undefined
 }
-export type PlanStep = { readonly title: string; status: 'pending' | 'running' | 'done' | 'failed' | 'skipped'; detail: string }
+export type PlanStep = {
+  readonly title: string
+  status: 'pending' | 'running' | 'done' | 'failed' | 'skipped'
+  detail: string
+}
 export type Part = { readonly part: string; readonly amount: number; held: boolean }
 
 export type State = {
@@ -43,7 +67,9 @@ export type State = {
   head: number
   epoch: number
   steps: Step[]
-  /** Drivers that took over, and model calls that broke off, since anything new was brought forward. */
+  /**
+   * Drivers that took over, and model calls that broke off, since anything new was brought forward.
+   */
   takes: number
   tries: number
   /** Drivers that died or hung in the same model call, as far as it had come. */
@@ -63,20 +89,66 @@ export type State = {
   terminal: Terminal | undefined
 }
 
-export const emptyState = (): State => ({ head: 0, epoch: 0, steps: [], takes: 0, tries: 0, deaths: { step: 0, times: 0 }, plan: [], revision: 0, plannedIn: -1, planFailed: false, asked: 0, parts: [], cut: '', ending: undefined, terminal: undefined })
+export const emptyState = (): State => ({
+  head: 0,
+  epoch: 0,
+  steps: [],
+  takes: 0,
+  tries: 0,
+  deaths: { step: 0, times: 0 },
+  plan: [],
+  revision: 0,
+  plannedIn: -1,
+  planFailed: false,
+  asked: 0,
+  parts: [],
+  cut: '',
+  ending: undefined,
+  terminal: undefined,
+})
 
-export const emptyStep = (index: number, purpose: Purpose): Step => ({ index, purpose, attempt: 1, text: '', lead: 0, furthest: 0, shown: false, deliberated: 0, asked: undefined, calls: [], open: undefined, checkpoint: undefined, accepted: undefined })
+export const emptyStep = (index: number, purpose: Purpose): Step => ({
+  index,
+  purpose,
+  attempt: 1,
+  text: '',
+  lead: 0,
+  furthest: 0,
+  shown: false,
+  deliberated: 0,
+  asked: undefined,
+  calls: [],
+  open: undefined,
+  checkpoint: undefined,
+  accepted: undefined,
+})
 
 export const currentStep = (state: State): Step | undefined => state.steps.at(-1)
 /** What the user reads: the accepted text of every model call that was for the answer. */
-export const answerOf = ({ steps }: State): string => steps.filter(({ purpose }) => purpose === 'answer').map(({ text }) => text).join('')
+export const answerOf = ({ steps }: State): string =>
+  steps
+    .filter(({ purpose }) => purpose === 'answer')
+    .map(({ text }) => text)
+    .join('')
 /** Every call that has asked its user, the first that asked first. */
 export const askedIn = ({ steps }: State): (CallState & { readonly asked: Asked })[] =>
-  steps.flatMap(({ calls }) => calls).filter((one): one is CallState & { asked: Asked } => one.asked !== undefined).sort((a, b) => a.asked.number - b.asked.number)
+  steps
+    .flatMap(({ calls }) => calls)
+    .filter((one): one is CallState & { asked: Asked } => one.asked !== undefined)
+    .sort((a, b) => a.asked.number - b.asked.number)
 /** Questions that were answered, or whose time was over. */
-export const answeredIn = (state: State): number => askedIn(state).filter(({ answered }) => answered !== undefined).length
-export const usageOf = ({ steps }: State): Usage => steps.reduce((sum, { accepted }) => ({ inputTokens: sum.inputTokens + (accepted?.inputTokens ?? 0), outputTokens: sum.outputTokens + (accepted?.outputTokens ?? 0) }), { inputTokens: 0, outputTokens: 0 })
-export const heldBeyond = ({ parts }: State): number => parts.reduce((sum, { amount, held }) => sum + (held ? amount : 0), 0)
+export const answeredIn = (state: State): number =>
+  askedIn(state).filter(({ answered }) => answered !== undefined).length
+export const usageOf = ({ steps }: State): Usage =>
+  steps.reduce(
+    (sum, { accepted }) => ({
+      inputTokens: sum.inputTokens + (accepted?.inputTokens ?? 0),
+      outputTokens: sum.outputTokens + (accepted?.outputTokens ?? 0),
+    }),
+    { inputTokens: 0, outputTokens: 0 },
+  )
+export const heldBeyond = ({ parts }: State): number =>
+  parts.reduce((sum, { amount, held }) => sum + (held ? amount : 0), 0)
 
 type Fields = Record<string, never>
 /** The step that a record belongs to; the first one begins without a record of its own. */
@@ -84,16 +156,25 @@ function stepOf(state: State, fields: Fields): Step {
   if (state.steps.length === 0) state.steps.push(emptyStep(0, 'answer'))
   return state.steps[fields['step']!]!
 }
-const callOf = (state: State, fields: Fields): CallState | undefined => state.steps[fields['step']!]?.calls.find(({ call }) => call.id === fields['call_id'])
+const callOf = (state: State, fields: Fields): CallState | undefined =>
+  state.steps[fields['step']!]?.calls.find(({ call }) => call.id === fields['call_id'])
 
-/** What comes between the answer so far and a further part of it, so that the fragments read well one after the other. */
+/**
+ * What comes between the answer so far and a further part of it, so that the fragments read well
+ * one after the other.
+ */
 export function separatorBefore({ steps }: State, index: number): string {
-  const before = steps.findLast((step, at) => at < index && step.purpose === 'answer' && step.text !== '')?.text
+  const before = steps.findLast(
+    (step, at) => at < index && step.purpose === 'answer' && step.text !== '',
+  )?.text
   if (before === undefined || before.endsWith('\n\n')) return ''
   return before.endsWith('\n') ? '\n' : '\n\n'
 }
 
-/** The model call that is under way or comes next; undefined while tools are called, or nothing is left to do. */
+/**
+ * The model call that is under way or comes next; undefined while tools are called, or nothing is
+ * left to do.
+ */
 export function modelCallIn(state: State): number | undefined {
   const step = currentStep(state)
   if (!step?.accepted) return step?.index ?? 0
@@ -111,10 +192,13 @@ function died(state: State): void {
   if (state.ending || state.terminal) return
   for (const one of callsUnderWay(state)) one.deaths++
   const step = modelCallIn(state)
-  if (step !== undefined) state.deaths = { step, times: state.deaths.step === step ? state.deaths.times + 1 : 1 }
+  if (step !== undefined)
+    state.deaths = { step, times: state.deaths.step === step ? state.deaths.times + 1 : 1 }
 }
 
-const progress = (state: State) => { state.takes = state.tries = 0 }
+const progress = (state: State) => {
+  state.takes = state.tries = 0
+}
 function grow(state: State, step: Step, text: string): void {
   step.text += text
   if (step.text.length <= step.furthest) return
@@ -129,16 +213,23 @@ const folds: Readonly<Record<string, (state: State, fields: Fields) => void>> = 
     state.epoch = fields['epoch']!
     state.takes++
   },
-  'step@1': (state, { step, purpose }) => { state.steps.push(emptyStep(step!, purpose!)); progress(state) },
-  'token': (state, fields) => {
+  'step@1': (state, { step, purpose }) => {
+    state.steps.push(emptyStep(step!, purpose!))
+    progress(state)
+  },
+  token: (state, fields) => {
     const step = stepOf(state, fields)
     const text: string = fields['text']!
     step.shown = true
     if (step.text === '' && text !== '' && text === separatorBefore(state, step.index)) {
-      Object.assign(step, { text, lead: text.length, furthest: Math.max(step.furthest, text.length) })
+      Object.assign(step, {
+        text,
+        lead: text.length,
+        furthest: Math.max(step.furthest, text.length),
+      })
     } else grow(state, step, text)
   },
-  'reasoning': (state, fields) => {
+  reasoning: (state, fields) => {
     const step = stepOf(state, fields)
     step.shown = true
     // A plan and the work on it are shown as deliberation: the answer is what comes after them.
@@ -147,64 +238,126 @@ const folds: Readonly<Record<string, (state: State, fields: Fields) => void>> = 
     else grow(state, step, text)
   },
   'attempt@1': (state, fields) => {
-    const step = stepOf(state, fields), goesOn = fields['plan'] === 'resume'
-    Object.assign(step, { attempt: fields['attempt'], text: step.text.slice(0, fields['keep']), shown: false, deliberated: 0, asked: undefined, open: undefined, ...(goesOn ? {} : { calls: [], checkpoint: undefined }) })
+    const step = stepOf(state, fields)
+    const goesOn = fields['plan'] === 'resume'
+    Object.assign(step, {
+      attempt: fields['attempt'],
+      text: step.text.slice(0, fields['keep']),
+      shown: false,
+      deliberated: 0,
+      asked: undefined,
+      open: undefined,
+      ...(goesOn ? {} : { calls: [], checkpoint: undefined }),
+    })
     state.tries++
   },
-  'asked@1': (state, fields) => { stepOf(state, fields).asked = fields['input_tokens'] },
-  'open@1': (state, fields) => { stepOf(state, fields).open = fields['id'] },
+  'asked@1': (state, fields) => {
+    stepOf(state, fields).asked = fields['input_tokens']
+  },
+  'open@1': (state, fields) => {
+    stepOf(state, fields).open = fields['id']
+  },
   'call@1': (state, fields) => {
     const step = stepOf(state, fields)
-    if (!step.calls.some(({ call }) => call.id === (fields['call'] as unknown as ToolCall).id)) step.calls.push({ call: fields['call']!, ...(fields['refused'] === undefined ? {} : { refused: fields['refused'] }), begun: false, asked: undefined, answered: undefined, outcome: undefined, deaths: 0 })
+    if (!step.calls.some(({ call }) => call.id === (fields['call'] as unknown as ToolCall).id))
+      step.calls.push({
+        call: fields['call']!,
+        ...(fields['refused'] === undefined ? {} : { refused: fields['refused'] }),
+        begun: false,
+        asked: undefined,
+        answered: undefined,
+        outcome: undefined,
+        deaths: 0,
+      })
     step.open = undefined
   },
   'checkpoint@1': (state, fields) => {
     const step = stepOf(state, fields)
-    // In the middle of a call there is nothing to take up: the first half of its arguments is not kept.
-    if (step.open === undefined) step.checkpoint = { response: fields['response']!, at: fields['at']!, keep: step.text.length }
+    // In the middle of a call there is nothing to take up: the first half of its arguments is not
+    // kept.
+    if (step.open === undefined)
+      step.checkpoint = { response: fields['response']!, at: fields['at']!, keep: step.text.length }
   },
   'thought@1': (state, fields) => {
-    stepOf(state, fields).accepted = { inputTokens: fields['input_tokens']!, outputTokens: fields['output_tokens']!, finish: fields['finish']! }
+    stepOf(state, fields).accepted = {
+      inputTokens: fields['input_tokens']!,
+      outputTokens: fields['output_tokens']!,
+      finish: fields['finish']!,
+    }
     progress(state)
   },
-  'tool_call': (state, fields) => { const one = callOf(state, fields); if (one) one.begun = true },
-  'tool_result': (state, fields) => {
+  tool_call: (state, fields) => {
+    const one = callOf(state, fields)
+    if (one) one.begun = true
+  },
+  tool_result: (state, fields) => {
     const one = callOf(state, fields)
     if (one) one.outcome = { status: fields['status']!, content: fields['content']! }
     progress(state)
   },
-  'choice_answer': (state, fields) => {
+  choice_answer: (state, fields) => {
     const one = callOf(state, fields)
     if (one) one.answered = { status: fields['status']!, answer: fields['answer']! }
     progress(state)
   },
-  'plan': (state, fields) => {
-    const { steps, revision, from } = fields as unknown as { steps: { title: string }[]; revision: number; from: number }
-    Object.assign(state, { revision, plannedIn: from, planFailed: false, plan: [...state.plan.filter(({ status }) => status === 'done' || status === 'failed'), ...steps.map(({ title }): PlanStep => ({ title, status: 'pending', detail: '' }))] })
+  plan: (state, fields) => {
+    const { steps, revision, from } = fields as unknown as {
+      steps: { title: string }[]
+      revision: number
+      from: number
+    }
+    Object.assign(state, {
+      revision,
+      plannedIn: from,
+      planFailed: false,
+      plan: [
+        ...state.plan.filter(({ status }) => status === 'done' || status === 'failed'),
+        ...steps.map(({ title }): PlanStep => ({ title, status: 'pending', detail: '' })),
+      ],
+    })
   },
-  'plan_step': (state, fields) => {
-    const { index, status, detail } = fields as unknown as { index: number; status: PlanStep['status']; detail?: string }
+  plan_step: (state, fields) => {
+    const { index, status, detail } = fields as unknown as {
+      index: number
+      status: PlanStep['status']
+      detail?: string
+    }
     const step = state.plan[index]
     if (step) Object.assign(step, { status, detail: detail ?? '' })
     if (status === 'failed') state.planFailed = true
   },
-  'context_cut': (state, fields) => { state.cut = JSON.stringify(fields) },
-  'holding@1': (state, { part, amount }) => { state.parts.push({ part: part!, amount: amount!, held: false }) },
-  'held@1': (state, { part }) => { for (const one of state.parts) if (one.part === part) one.held = true },
-  'ending@1': (state, fields) => { state.ending = fields as unknown as Ending },
-  'done': (state, { status }) => { state.terminal = { type: 'done', status: status! } },
-  'error': (state, { code, detail }) => { state.terminal = { type: 'error', code: code!, detail: detail! } },
+  context_cut: (state, fields) => {
+    state.cut = JSON.stringify(fields)
+  },
+  'holding@1': (state, { part, amount }) => {
+    state.parts.push({ part: part!, amount: amount!, held: false })
+  },
+  'held@1': (state, { part }) => {
+    for (const one of state.parts) if (one.part === part) one.held = true
+  },
+  'ending@1': (state, fields) => {
+    state.ending = fields as unknown as Ending
+  },
+  done: (state, { status }) => {
+    state.terminal = { type: 'done', status: status! }
+  },
+  error: (state, { code, detail }) => {
+    state.terminal = { type: 'error', code: code!, detail: detail! }
+  },
 }
 const asks = ['user_choice', 'quiz', 'approval'] as const
 const isAsk = (type: string): type is Asked['kind'] => (asks as readonly string[]).includes(type)
 
-/** Adds one record to the state. Unknown types change nothing: newer versions may have written them. */
+/**
+ * Adds one record to the state. Unknown types change nothing: newer versions may have written them.
+ */
 export function foldOne(state: State, { seq, type, data }: LoggedEvent): State {
   state.head = seq
   const fields = data as Fields
   if (isAsk(type)) {
     const one = callOf(state, fields)
-    if (one) one.asked = { id: fields['question_id']!, kind: type, number: state.asked, data: fields }
+    if (one)
+      one.asked = { id: fields['question_id']!, kind: type, number: state.asked, data: fields }
     state.asked++
   } else folds[type]?.(state, fields)
   return state

@@ -7,12 +7,21 @@ export type StopReason = 'cancelled' | 'handover' | 'lost'
 export type Stopper = ReturnType<typeof createStopper>
 
 export function createStopper(clock: Clock) {
-  let controller = new AbortController(), stopped: StopReason | undefined, acting = 0, heardAt = Number.POSITIVE_INFINITY
+  let controller = new AbortController()
+  let stopped: StopReason | undefined
+  let acting = 0
+  let heardAt = Number.POSITIVE_INFINITY
   return {
-    /** Of the try that is under way: aborts when the driver must stop, or when the model was silent for too long. */
+    /**
+     * Of the try that is under way: aborts when the driver must stop, or when the model was silent
+     * for too long.
+     */
     signal: (): AbortSignal => controller.signal,
     stopped: () => stopped,
-    /** At a hand-over, what acts on the world may come to its end first: nobody else could tell whether it did. */
+    /**
+     * At a hand-over, what acts on the world may come to its end first: nobody else could tell
+     * whether it did.
+     */
     stop(reason: StopReason): void {
       stopped ??= reason
       if (reason !== 'handover' || acting === 0) controller.abort(stopped)
@@ -28,14 +37,20 @@ export function createStopper(clock: Clock) {
       }
     },
     /** The model begins, or has sent something. */
-    hear: () => { heardAt = clock.monotonic() },
+    hear: () => {
+      heardAt = clock.monotonic()
+    },
     /** No model is being listened to: silence means nothing. */
-    rest: () => { heardAt = Number.POSITIVE_INFINITY },
+    rest: () => {
+      heardAt = Number.POSITIVE_INFINITY
+    },
     /** Ends the try when nothing was heard for so long. */
     watch(silenceMsMax: number, silent: () => Error): void {
       if (clock.monotonic() - heardAt > silenceMsMax) controller.abort(silent())
     },
-    /** The signal for what comes after a try that was ended; a driver that must stop stays stopped. */
+    /**
+     * The signal for what comes after a try that was ended; a driver that must stop stays stopped.
+     */
     renew(): AbortSignal {
       if (stopped === undefined && controller.signal.aborted) controller = new AbortController()
       return controller.signal

@@ -1,4 +1,5 @@
-// Finds every run that is not closed and that nobody drives. The wake-ups are hints; this is the promise.
+// Finds every run that is not closed and that nobody drives. The wake-ups are hints; this is the
+// promise.
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage, Where } from '#ports/storage.ts'
@@ -13,22 +14,37 @@ export const sweepReason = 'sweep: runs that nobody drives, of every organisatio
 /** An admission takes milliseconds; one that is this old lost its process. */
 const admissionMsMax = 10_000
 
-type Deps = { store: ScopedStorage; clock: Clock; log: Log; driver: Driver; admission: Admit; replies: Replies; lease: Lease }
+type Deps = {
+  store: ScopedStorage
+  clock: Clock
+  log: Log
+  driver: Driver
+  admission: Admit
+  replies: Replies
+  lease: Lease
+}
 
 export function createSweep({ store, clock, log, driver, admission, replies, lease }: Deps) {
   const startedAt = clock.now()
-  const admissionIsLeft = (run: Run): boolean => (store.exclusive && run.createdAt < startedAt) || lease.stoodStill(run, admissionMsMax)
+  const admissionIsLeft = (run: Run): boolean =>
+    (store.exclusive && run.createdAt < startedAt) || lease.stoodStill(run, admissionMsMax)
   const care = async (run: Run): Promise<void> => {
     if (driver.isActive(run.id)) return
     const own = store.tenant(run)
     if (run.phase === 'admitting') {
       if (!admissionIsLeft(run)) return
-      const { run: placed, placed: { status } } = await admission.resume(run)
+      const {
+        run: placed,
+        placed: { status },
+      } = await admission.resume(run)
       if (status === 'running') await driver.claim(placed)
       return
     }
     if (run.status === 'queued' || run.status === 'blocked') {
-      const gone = run.cancelAsked && ((await withdraw(own, run)) || !(await own.get(Sessions, run.sessionId))?.queue.includes(run.id))
+      const gone =
+        run.cancelAsked &&
+        ((await withdraw(own, run)) ||
+          !(await own.get(Sessions, run.sessionId))?.queue.includes(run.id))
       const next = run.cancelAsked ? (gone ? run.id : undefined) : await rest(own, run, clock.now())
       if (next !== undefined) await driver.startNext(run, next)
       return
@@ -45,7 +61,12 @@ export function createSweep({ store, clock, log, driver, admission, replies, lea
   async function* dueBy(due: Where[string]): AsyncGenerator<Run> {
     let after: string | undefined
     do {
-      const page = await store.system(sweepReason).find(Runs, { where: { due }, orderBy: ['due', 'asc'], limit: 200, ...(after === undefined ? {} : { after }) })
+      const page = await store.system(sweepReason).find(Runs, {
+        where: { due },
+        orderBy: ['due', 'asc'],
+        limit: 200,
+        ...(after === undefined ? {} : { after }),
+      })
       yield* page.items
       after = page.next
     } while (after !== undefined)
@@ -55,7 +76,9 @@ export function createSweep({ store, clock, log, driver, admission, replies, lea
     const each = async (runs: AsyncIterable<Run>, act: (run: Run) => Promise<void>) => {
       for await (const run of runs) {
         open.add(run.id)
-        await act(run).catch((error: unknown) => log('warn', 'sweep', { run: run.id, organisation: run.orgId, error }))
+        await act(run).catch((error: unknown) =>
+          log('warn', 'sweep', { run: run.id, organisation: run.orgId, error }),
+        )
       }
     }
     await each(dueBy(0), care)

@@ -8,9 +8,33 @@ import type { Retain } from './retention.ts'
 import { cancelledTopic } from './remote.ts'
 import type { Transcripts } from './transcripts.ts'
 
-type Deps = { clock: Clock; driver: Driver; sweep: () => Promise<void>; retain: Retain; transcripts: Transcripts; host: Introspection; peers: Peering; config: RunsConfig; log: Log; signal: AbortSignal; defer(undo: () => unknown): void }
+type Deps = {
+  clock: Clock
+  driver: Driver
+  sweep: () => Promise<void>
+  retain: Retain
+  transcripts: Transcripts
+  host: Introspection
+  peers: Peering
+  config: RunsConfig
+  log: Log
+  signal: AbortSignal
+  defer(undo: () => unknown): void
+}
 
-export function keepTime({ clock, driver, sweep, retain, transcripts, host, peers, config, log, signal, defer }: Deps): void {
+export function keepTime({
+  clock,
+  driver,
+  sweep,
+  retain,
+  transcripts,
+  host,
+  peers,
+  config,
+  log,
+  signal,
+  defer,
+}: Deps): void {
   const every = async (ms: number, name: string, act: () => Promise<void>) => {
     while (!signal.aborted) {
       await act().catch((error: unknown) => log('warn', name, { error }))
@@ -19,13 +43,24 @@ export function keepTime({ clock, driver, sweep, retain, transcripts, host, peer
   }
   const work = () => {
     void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.beat())
-    // Not before this generation serves, and alone: until then nobody knows the tools that others bring, and the generation before sweeps too. What that gave back goes on at once.
+    // Not before this generation serves, and alone: until then nobody knows the tools that others
+    // bring, and the generation before sweeps too. What that gave back goes on at once.
     void host.alone().then(() => every(config.sweep_ms, 'sweep', sweep))
-    // Not at once: a process has better things to do when it starts, and several that start together come apart.
-    void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(() => void Promise.all([every(config.retention_ms, 'retention', retain), every(config.retention_ms, 'search', transcripts.catchUp)]), () => undefined)
+    // Not at once: a process has better things to do when it starts, and several that start
+    // together come apart.
+    void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(
+      () =>
+        void Promise.all([
+          every(config.retention_ms, 'retention', retain),
+          every(config.retention_ms, 'search', transcripts.catchUp),
+        ]),
+      () => undefined,
+    )
   }
   defer(() => driver.close())
   if (host.role !== 'api') work()
   // At its next beat the driver would see it, too.
-  defer(peers.hear(cancelledTopic, data => driver.stop((data as { runId: string }).runId, 'cancelled')))
+  defer(
+    peers.hear(cancelledTopic, data => driver.stop((data as { runId: string }).runId, 'cancelled')),
+  )
 }

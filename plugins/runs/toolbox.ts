@@ -8,11 +8,20 @@ export type Toolbox = ReturnType<typeof createToolbox>
 
 /** Whose run it is, and the tools that its agent names; undefined: all of them. */
 export type Allowed = { readonly orgId: string; readonly names: readonly string[] | undefined }
-export const allowedFor = ({ orgId, terms }: Pick<Run, 'orgId' | 'terms'>): Allowed => ({ orgId, names: terms.tools })
+export const allowedFor = ({ orgId, terms }: Pick<Run, 'orgId' | 'terms'>): Allowed => ({
+  orgId,
+  names: terms.tools,
+})
 
-export function createToolbox({ tools }: { tools: (scope: { readonly orgId: string }) => readonly Tool[] }) {
-  const offered = ({ orgId, names }: Allowed) => tools({ orgId }).filter(({ name }) => !names || names.includes(name))
-  const checks = new WeakMap<Tool, (value: unknown) => unknown>(), specs = new WeakMap<Tool, ToolSpec>()
+export function createToolbox({
+  tools,
+}: {
+  tools: (scope: { readonly orgId: string }) => readonly Tool[]
+}) {
+  const offered = ({ orgId, names }: Allowed) =>
+    tools({ orgId }).filter(({ name }) => !names || names.includes(name))
+  const checks = new WeakMap<Tool, (value: unknown) => unknown>()
+  const specs = new WeakMap<Tool, ToolSpec>()
   let validator: Validator | undefined
   const checkOf = (tool: Tool) => {
     const known = checks.get(tool)
@@ -29,24 +38,30 @@ export function createToolbox({ tools }: { tools: (scope: { readonly orgId: stri
     specs.set(tool, spec)
     return spec
   }
-  const find = (name: string, allowed: Allowed): Tool | undefined => offered(allowed).find(tool => tool.name === name)
+  const find = (name: string, allowed: Allowed): Tool | undefined =>
+    offered(allowed).find(tool => tool.name === name)
   /** Why the arguments do not fit, for the model to read; undefined where they do. */
   const misfit = (tool: Tool, args: Json): string | undefined => {
     try {
       checkOf(tool)(structuredClone(args))
       return undefined
     } catch (error) {
-      return isFault(error) ? error.message : `The parameters of the tool ${tool.name} are no valid JSON Schema: it cannot be called.`
+      return isFault(error)
+        ? error.message
+        : `The parameters of the tool ${tool.name} are no valid JSON Schema: it cannot be called.`
     }
   }
   return {
-    find, misfit,
+    find,
+    misfit,
     specs: (allowed: Allowed): ToolSpec[] => offered(allowed).map(specOf),
     /** With the defaults of the schema filled in. */
     argumentsOf: (tool: Tool, args: Json): Json => checkOf(tool)(structuredClone(args)) as Json,
-    isValid: (allowed: Allowed) => ({ name, arguments: args }: ToolCall): boolean => {
-      const tool = find(name, allowed)
-      return tool !== undefined && misfit(tool, args) === undefined
-    },
+    isValid:
+      (allowed: Allowed) =>
+      ({ name, arguments: args }: ToolCall): boolean => {
+        const tool = find(name, allowed)
+        return tool !== undefined && misfit(tool, args) === undefined
+      },
   }
 }

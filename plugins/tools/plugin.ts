@@ -10,9 +10,17 @@ import { askQuiz, askUser } from './questions.ts'
 import { createReckoner } from './reckoner.ts'
 
 export default definePlugin({
-  name: 'tools', version: '1.0.0', kernel: '^1.0.0',
+  name: 'tools',
+  version: '1.0.0',
+  kernel: '^1.0.0',
   uses: { clock: SystemClock, artifacts: Artifacts },
   config: ToolsConfig,
   services: { reckoner: createReckoner },
-  contributes: [into(Tools, currentTime), into(Tools, calculator), into(Tools, () => askUser), into(Tools, () => askQuiz), into(Tools, note)],
+  contributes: [
+    into(Tools, currentTime),
+    into(Tools, calculator),
+    into(Tools, () => askUser),
+    into(Tools, () => askQuiz),
+    into(Tools, note),
+  ],
 })

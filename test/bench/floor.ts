@@ -1,9 +1,13 @@
-// What SQLite itself costs for the writes of one run, with nothing around them: the floor that the engine's CPU is held against.
+// What SQLite itself costs for the writes of one run, with nothing around them: the floor that the
+// engine's CPU is held against.
 import { DatabaseSync } from 'node:sqlite'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-/** At 32 clients about so many runs share one commit: 1,300 runs and 260 commits a second were counted. */
+/**
+ * At 32 clients about so many runs share one commit: 1,300 runs and 260 commits a second were
+ * counted.
+ */
 const runsPerCommit = 5
 
 /** The tables, indexes and row sizes of a real installation. */
@@ -16,15 +20,37 @@ const schema = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cac
 
 /** CPU milliseconds a run. */
 export function sqliteFloor(runs = 4000): number {
-  const folder = mkdtempSync(join(resolve(import.meta.dirname, '../..'), '.bench-')), database = new DatabaseSync(join(folder, 'floor.db'))
+  const folder = mkdtempSync(join(resolve(import.meta.dirname, '../..'), '.bench-'))
+  const database = new DatabaseSync(join(folder, 'floor.db'))
   database.exec(schema)
   const sql = (text: string) => database.prepare(text)
-  const [begin, commit, entry, append] = [sql('BEGIN IMMEDIATE'), sql('COMMIT'), sql('INSERT INTO ledger VALUES (?, ?, ?, ?, ?)'), sql('INSERT INTO segments VALUES (?, ?, ?, ?)')]
-  const run = { insert: sql('INSERT INTO runs VALUES (?, ?, ?, ?, NULL, ?, ?)'), read: sql('SELECT doc FROM runs WHERE id = ?'), update: sql('UPDATE runs SET doc = ?, phase = ? WHERE id = ?') }
-  const session = { insert: sql('INSERT INTO sessions VALUES (?, ?, ?, ?, ?)'), read: sql('SELECT doc FROM sessions WHERE id = ?'), update: sql('UPDATE sessions SET doc = ?, updated = ? WHERE id = ?') }
-  const [runDoc, sessionDoc, entryDoc, tokens, small] = ['r'.repeat(890), 's'.repeat(270), 'e'.repeat(280), 't'.repeat(1300), 'm'.repeat(150)]
-  const id = (kind: string, i: number) => `01a1fc50-${kind}000-7000-8000-${String(i).padStart(12, '0')}`
-  const [org, user] = [id('a', 0), id('b', 0)], before = process.cpuUsage()
+  const [begin, commit, entry, append] = [
+    sql('BEGIN IMMEDIATE'),
+    sql('COMMIT'),
+    sql('INSERT INTO ledger VALUES (?, ?, ?, ?, ?)'),
+    sql('INSERT INTO segments VALUES (?, ?, ?, ?)'),
+  ]
+  const run = {
+    insert: sql('INSERT INTO runs VALUES (?, ?, ?, ?, NULL, ?, ?)'),
+    read: sql('SELECT doc FROM runs WHERE id = ?'),
+    update: sql('UPDATE runs SET doc = ?, phase = ? WHERE id = ?'),
+  }
+  const session = {
+    insert: sql('INSERT INTO sessions VALUES (?, ?, ?, ?, ?)'),
+    read: sql('SELECT doc FROM sessions WHERE id = ?'),
+    update: sql('UPDATE sessions SET doc = ?, updated = ? WHERE id = ?'),
+  }
+  const [runDoc, sessionDoc, entryDoc, tokens, small] = [
+    'r'.repeat(890),
+    's'.repeat(270),
+    'e'.repeat(280),
+    't'.repeat(1300),
+    'm'.repeat(150),
+  ]
+  const id = (kind: string, i: number) =>
+    `01a1fc50-${kind}000-7000-8000-${String(i).padStart(12, '0')}`
+  const [org, user] = [id('a', 0), id('b', 0)]
+  const before = process.cpuUsage()
   for (let i = 0; i < runs; i++) {
     const [runId, sessionId, stream] = [id('c', i), id('d', i), `${org}/run:${id('c', i)}`]
     if (i % runsPerCommit === 0) begin.run()

@@ -10,23 +10,33 @@ export type Load = ReturnType<typeof openLoad>
 export type First = { readonly ms: number; readonly at: number }
 
 export function openLoad(work: Work, token: string) {
-  const count = Math.ceil((work.idle + work.busy) / streamsEach), share = (whole: number, i: number) => Math.floor(whole / count) + (i < whole % count ? 1 : 0)
+  const count = Math.ceil((work.idle + work.busy) / streamsEach)
+  const share = (whole: number, i: number) =>
+    Math.floor(whole / count) + (i < whole % count ? 1 : 0)
   const told: Told[] = []
   let firsts: First[] = []
   const children: ChildProcess[] = Array.from({ length: count }, (_, i) => {
-    const child = fork(join(import.meta.dirname, 'soak-client.ts'), { execArgv: ['--disable-warning=ExperimentalWarning'] })
+    const child = fork(join(import.meta.dirname, 'soak-client.ts'), {
+      execArgv: ['--disable-warning=ExperimentalWarning'],
+    })
     child.on('message', (one: Told) => {
       told[i] = one
       for (const [ms, at] of one.firsts) firsts.push({ ms, at })
     })
-    child.send({ do: 'work', token, work: { ...work, idle: share(work.idle, i), busy: share(work.busy, i) } } satisfies Order)
+    child.send({
+      do: 'work',
+      token,
+      work: { ...work, idle: share(work.idle, i), busy: share(work.busy, i) },
+    } satisfies Order)
     return child
   })
-  const dead = () => children.some(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null)
+  const dead = () =>
+    children.some(({ exitCode, signalCode }) => exitCode !== null || signalCode !== null)
   return {
     count,
     order: (what: Order) => children.forEach(child => child.send(what)),
-    total: (field: 'open' | 'asked' | 'started' | 'done' | 'events' | 'broke' | 'failed') => told.reduce((sum, one) => sum + (one?.[field] ?? 0), 0),
+    total: (field: 'open' | 'asked' | 'started' | 'done' | 'events' | 'broke' | 'failed') =>
+      told.reduce((sum, one) => sum + (one?.[field] ?? 0), 0),
     why: () => told.flatMap(one => one?.why ?? []),
     /** The first events of runs, since the last call. */
     firsts: (): readonly First[] => {
@@ -41,6 +51,13 @@ export function openLoad(work: Work, token: string) {
     async until(holds: () => boolean): Promise<void> {
       for (; !holds(); await new Promise(resolve => setTimeout(resolve, 200))) this.check()
     },
-    end: () => Promise.all(children.map(child => (child.exitCode ?? child.signalCode) === null ? new Promise(ended => child.once('exit', ended).kill('SIGTERM')) : undefined)),
+    end: () =>
+      Promise.all(
+        children.map(child =>
+          (child.exitCode ?? child.signalCode) === null
+            ? new Promise(ended => child.once('exit', ended).kill('SIGTERM'))
+            : undefined,
+        ),
+      ),
   }
 }

@@ -6,14 +6,23 @@ import { join } from 'node:path'
 const path = join(import.meta.dirname, 'REPORT.md')
 
 /** When, with what and on what the figures were taken. */
-export const circumstances = (command: string): string => `\`${command}\`, ${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}`
+export const circumstances = (command: string): string =>
+  `\`${command}\`, ${new Date().toISOString().slice(0, 10)}, Node ${process.version}, ` +
+  `${cpus().length} × ${cpus()[0]?.model ?? 'CPU'}`
 
 /** Writes the chapter under `# title` and prints it. */
 export function writeChapter(title: string, text: string): void {
-  const chapters = existsSync(path) ? readFileSync(path, 'utf8').split(/^(?=# )/m) : [], chapter = `# ${title}\n\n${text.trim()}\n`
+  const chapters = existsSync(path) ? readFileSync(path, 'utf8').split(/^(?=# )/m) : []
+  const chapter = `# ${title}\n\n${text.trim()}\n`
   const at = chapters.findIndex(one => one.startsWith(`# ${title}\n`))
   if (at < 0) chapters.push(chapter)
   else chapters[at] = chapter
-  writeFileSync(path, chapters.map(one => one.trim()).join('\n\n').concat('\n'))
+  writeFileSync(
+    path,
+    chapters
+      .map(one => one.trim())
+      .join('\n\n')
+      .concat('\n'),
+  )
   process.stdout.write(`\n${chapter}`)
 }

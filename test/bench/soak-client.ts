@@ -1,29 +1,72 @@
-// One of the soak's client processes: readers of runs that wait for their user, and readers of runs that are busy, told by the parent what to do and telling it what they saw.
+// One of the soak's client processes: readers of runs that wait for their user, and readers of runs
+// that are busy, told by the parent what to do and telling it what they saw.
 import { createWire, type Frame } from './wire.ts'
 
-export type Work = { readonly base: string; readonly idle: number; readonly busy: number; readonly tokens: number; readonly intervalMs: number }
+export type Work = {
+  readonly base: string
+  readonly idle: number
+  readonly busy: number
+  readonly tokens: number
+  readonly intervalMs: number
+}
 /** `drain`: no new busy run is started, and every question is answered. */
-export type Order = { readonly do: 'work'; readonly token: string; readonly work: Work } | { readonly do: 'token'; readonly token: string } | { readonly do: 'drain' }
+export type Order =
+  | { readonly do: 'work'; readonly token: string; readonly work: Work }
+  | { readonly do: 'token'; readonly token: string }
+  | { readonly do: 'drain' }
 export type Told = {
-  readonly kind: 'told'; /** Streams that read now. */ readonly open: number; /** Of the idle ones: those whose question has come. */ readonly asked: number
-  readonly started: number; readonly done: number; readonly events: number
-  /** Streams that broke and were taken up again. */ readonly broke: number; readonly failed: number; /** The first few. */ readonly why: readonly string[]
-  /** Milliseconds from the request to the first event, and when that came (wall clock), since the last telling. */ readonly firsts: readonly (readonly [ms: number, at: number])[]
+  readonly kind: 'told'
+  /** Streams that read now. */
+  readonly open: number
+  /** Of the idle ones: those whose question has come. */
+  readonly asked: number
+  readonly started: number
+  readonly done: number
+  readonly events: number
+  /** Streams that broke and were taken up again. */ readonly broke: number
+  readonly failed: number
+  /** The first few. */
+  readonly why: readonly string[]
+  /**
+   * Milliseconds from the request to the first event, and when that came (wall clock), since the
+   * last telling.
+   */
+  readonly firsts: readonly (readonly [ms: number, at: number])[]
   readonly over: boolean
 }
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
-const whyMax = 10, answeringAtOnce = 20, openingAtOnce = 50
-let token = '', draining = false, over = false, drain = () => {}
-const drained = new Promise<void>(resolve => { drain = resolve })
-let open = 0, asked = 0, started = 0, done = 0, events = 0, broke = 0, failed = 0, firsts: [number, number][] = []
+const whyMax = 10
+const answeringAtOnce = 20
+const openingAtOnce = 50
+let token = ''
+let draining = false
+let over = false
+let drain = () => {}
+const drained = new Promise<void>(resolve => {
+  drain = resolve
+})
+let open = 0
+let asked = 0
+let started = 0
+let done = 0
+let events = 0
+let broke = 0
+let failed = 0
+let firsts: [number, number][] = []
 const why: string[] = []
 const fail = (what: string) => {
   failed++
   if (why.length < whyMax) why.push(what)
 }
 
-type Run = { readonly id: string; readonly at: number; tokens: number; last: number; ended: string | undefined }
+type Run = {
+  readonly id: string
+  readonly at: number
+  tokens: number
+  last: number
+  ended: string | undefined
+}
 type WireOf = ReturnType<typeof createWire>
 
 /** Reads to the end of the run, coming back with the cursor where a stream breaks. */
@@ -37,7 +80,11 @@ async function read(wire: WireOf, run: Run, onFrame: (frame: Frame) => void): Pr
         if (run.ended !== undefined) fail(`${frame.type} came after the end`)
         run.last = frame.id
         if (frame.type === 'token') run.tokens++
-        if (frame.type === 'done' || frame.type === 'error') run.ended = frame.type === 'done' ? (JSON.parse(frame.data) as { status: string }).status : `error ${frame.data}`
+        if (frame.type === 'done' || frame.type === 'error')
+          run.ended =
+            frame.type === 'done'
+              ? (JSON.parse(frame.data) as { status: string }).status
+              : `error ${frame.data}`
         onFrame(frame)
       })
     } catch (error) {
@@ -50,7 +97,8 @@ async function read(wire: WireOf, run: Run, onFrame: (frame: Frame) => void): Pr
   open--
 }
 async function begin(wire: WireOf, message: string): Promise<Run> {
-  const at = performance.now(), { run_id: id } = await wire.post<{ run_id: string }>('/chat', { message })
+  const at = performance.now()
+  const { run_id: id } = await wire.post<{ run_id: string }>('/chat', { message })
   started++
   return { id, at, tokens: 0, last: 0, ended: undefined }
 }
@@ -78,7 +126,8 @@ async function beBusy(wire: WireOf, { tokens, intervalMs }: Work): Promise<void>
   }
 }
 
-const question = '[[tokens=3]] [[interval_ms=0]] [[tool=ask_user {"question":"Which?","options":["red","blue"]}]]'
+const question =
+  '[[tokens=3]] [[interval_ms=0]] [[tool=ask_user {"question":"Which?","options":["red","blue"]}]]'
 type Turns = <T>(act: () => Promise<T>) => Promise<T>
 /** So many at a time, the others in turn. */
 function turnsOf(max: number): Turns {
@@ -98,8 +147,11 @@ function turnsOf(max: number): Turns {
 }
 async function beIdle(wire: WireOf, opening: Turns, answering: Turns): Promise<void> {
   try {
-    let questionId: string | undefined, isAsked = () => {}
-    const whenAsked = new Promise<void>(resolve => { isAsked = resolve })
+    let questionId: string | undefined
+    let isAsked = () => {}
+    const whenAsked = new Promise<void>(resolve => {
+      isAsked = resolve
+    })
     const { run, reading } = await opening(async () => {
       const begun = await begin(wire, question)
       const reads = read(wire, begun, ({ type, data }) => {
@@ -113,7 +165,9 @@ async function beIdle(wire: WireOf, opening: Turns, answering: Turns): Promise<v
       return { run: begun, reading: reads }
     })
     await drained
-    await answering(() => wire.post(`/runs/${run.id}/respond`, { question_id: questionId, answer: 'a' }))
+    await answering(() =>
+      wire.post(`/runs/${run.id}/respond`, { question_id: questionId, answer: 'a' }),
+    )
     await reading
     check(run, 3)
   } catch (error) {
@@ -122,12 +176,29 @@ async function beIdle(wire: WireOf, opening: Turns, answering: Turns): Promise<v
 }
 
 const tell = () => {
-  process.send!({ kind: 'told', open, asked, started, done, events, broke, failed, why, firsts, over } satisfies Told)
+  process.send!({
+    kind: 'told',
+    open,
+    asked,
+    started,
+    done,
+    events,
+    broke,
+    failed,
+    why,
+    firsts,
+    over,
+  } satisfies Told)
   firsts = []
 }
 async function work(asked: Work): Promise<void> {
-  const wire = createWire(asked.base, () => token), opening = turnsOf(openingAtOnce), answering = turnsOf(answeringAtOnce)
-  await Promise.all([...Array.from({ length: asked.idle }, () => beIdle(wire, opening, answering)), ...Array.from({ length: asked.busy }, () => beBusy(wire, asked))])
+  const wire = createWire(asked.base, () => token)
+  const opening = turnsOf(openingAtOnce)
+  const answering = turnsOf(answeringAtOnce)
+  await Promise.all([
+    ...Array.from({ length: asked.idle }, () => beIdle(wire, opening, answering)),
+    ...Array.from({ length: asked.busy }, () => beBusy(wire, asked)),
+  ])
   wire.close()
   over = true
   tell()

@@ -8,7 +8,8 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 
-const home = resolve(import.meta.dirname, '../..'), main = join(home, 'kernel/main.ts')
+const home = resolve(import.meta.dirname, '../..')
+const main = join(home, 'kernel/main.ts')
 const exits = process.argv.includes('--exit')
 const say = (text: string) => process.stdout.write(text)
 const step = (text: string) => say(`\n\u001b[1m▸ ${text}\u001b[0m\n`)
@@ -23,10 +24,29 @@ A run is one unit of an agent's work. A run survives the client's disconnection,
 /** Starts the embedded default on the first free port of the two. */
 async function startServer(dataDir: string): Promise<{ base: string; child: ChildProcess }> {
   for (const port of [process.env['PORT'] ?? '8080', '0']) {
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', main, 'start'], { cwd: home, env: { ...process.env, PORT: port, HOST: '127.0.0.1', DATA_DIR: dataDir, LOG_LEVEL: 'warn' }, stdio: ['ignore', 'pipe', 'pipe'] })
-    child.stderr!.on('data', (part: Buffer) => { if (!String(part).includes('EADDRINUSE')) process.stderr.write(part) })
+    const child = spawn(
+      process.execPath,
+      ['--disable-warning=ExperimentalWarning', main, 'start'],
+      {
+        cwd: home,
+        env: {
+          ...process.env,
+          PORT: port,
+          HOST: '127.0.0.1',
+          DATA_DIR: dataDir,
+          LOG_LEVEL: 'warn',
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    )
+    child.stderr!.on('data', (part: Buffer) => {
+      if (!String(part).includes('EADDRINUSE')) process.stderr.write(part)
+    })
     const base = await new Promise<string | undefined>(found => {
-      createInterface({ input: child.stdout! }).on('line', line => { const url = /Serving (\S+)/.exec(line)?.[1]; if (url) found(url) })
+      createInterface({ input: child.stdout! }).on('line', line => {
+        const url = /Serving (\S+)/.exec(line)?.[1]
+        if (url) found(url)
+      })
       child.once('exit', () => found(undefined))
     })
     if (base) return { base, child }
@@ -35,10 +55,24 @@ async function startServer(dataDir: string): Promise<{ base: string; child: Chil
 }
 
 type Seen = { id: number; event: string; data: Record<string, unknown> }
-/** Prints the answer as it comes. `cutAfter`: our own connection is torn down after so many events. */
-async function read(url: string, token: string, after: number, cutAfter = Number.POSITIVE_INFINITY): Promise<Seen[]> {
-  const abort = new AbortController(), seen: Seen[] = []
-  const response = await fetch(url, { headers: { authorization: `Bearer ${token}`, ...(after > 0 ? { 'last-event-id': String(after) } : {}) }, signal: abort.signal })
+/**
+ * Prints the answer as it comes. `cutAfter`: our own connection is torn down after so many events.
+ */
+async function read(
+  url: string,
+  token: string,
+  after: number,
+  cutAfter = Number.POSITIVE_INFINITY,
+): Promise<Seen[]> {
+  const abort = new AbortController()
+  const seen: Seen[] = []
+  const response = await fetch(url, {
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(after > 0 ? { 'last-event-id': String(after) } : {}),
+    },
+    signal: abort.signal,
+  })
   expect(response.ok, `GET ${url} answers ${response.status}`)
   let rest = ''
   try {
@@ -63,25 +97,64 @@ async function read(url: string, token: string, after: number, cutAfter = Number
 }
 
 async function job(base: string, dataDir: string): Promise<{ apiKey: string; sessionId: string }> {
-  const call = async <T>(method: string, path: string, token?: string, body?: unknown): Promise<T> => {
-    const response = await fetch(base + path, { method, headers: { ...(token ? { authorization: `Bearer ${token}` } : {}), ...(body ? { 'content-type': 'application/json' } : {}) }, ...(body ? { body: JSON.stringify(body) } : {}) })
+  const call = async <T>(
+    method: string,
+    path: string,
+    token?: string,
+    body?: unknown,
+  ): Promise<T> => {
+    const response = await fetch(base + path, {
+      method,
+      headers: {
+        ...(token ? { authorization: `Bearer ${token}` } : {}),
+        ...(body ? { 'content-type': 'application/json' } : {}),
+      },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    })
     const answer = (await response.json()) as T
     expect(response.ok, `${method} ${path} answers ${response.status} ${JSON.stringify(answer)}`)
     return answer
   }
   step('An account with 100 credits, in its own organisation, made while the server runs')
-  const { stdout } = await promisify(execFile)(process.execPath, ['--disable-warning=ExperimentalWarning', main, 'admin', 'create-user', '--email', `demo-${Date.now()}@example.org`, '--credits', '100', '--json'], { cwd: home, env: { ...process.env, DATA_DIR: dataDir } })
-  const { api_key: apiKey, user_id: userId } = JSON.parse(stdout) as { api_key: string; user_id: string }
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [
+      '--disable-warning=ExperimentalWarning',
+      main,
+      'admin',
+      'create-user',
+      '--email',
+      `demo-${Date.now()}@example.org`,
+      '--credits',
+      '100',
+      '--json',
+    ],
+    { cwd: home, env: { ...process.env, DATA_DIR: dataDir } },
+  )
+  const { api_key: apiKey, user_id: userId } = JSON.parse(stdout) as {
+    api_key: string
+    user_id: string
+  }
   say(`user ${userId}, API key ${apiKey.slice(0, 14)}…\n`)
 
-  const { access_token: token } = await call<{ access_token: string }>('POST', '/auth/token', undefined, { api_key: apiKey })
+  const { access_token: token } = await call<{ access_token: string }>(
+    'POST',
+    '/auth/token',
+    undefined,
+    { api_key: apiKey },
+  )
   const balance = async () => (await call<{ balance: number }>('GET', '/balance', token)).balance
   const before = await balance()
   say(`balance before: ${before} credits\n`)
   expect(before === 100, 'the balance is 100')
 
   step('A run, streamed while it happens; our connection is cut in the middle')
-  const started = await call<{ run_id: string; session_id: string; status: string }>('POST', '/chat', token, { message: question, idempotency_key: 'demo' })
+  const started = await call<{ run_id: string; session_id: string; status: string }>(
+    'POST',
+    '/chat',
+    token,
+    { message: question, idempotency_key: 'demo' },
+  )
   expect(started.status === 'running', 'the run starts at once')
   const events = `${base}/runs/${started.run_id}/events`
   const first = await read(events, token, 0, 12)
@@ -90,29 +163,56 @@ async function job(base: string, dataDir: string): Promise<{ apiKey: string; ses
   await new Promise(resolve => setTimeout(resolve, 300))
   say(`\u001b[32m ↻ resumed after event ${first.at(-1)!.id} \u001b[0m`)
   const rest = await read(events, token, first.at(-1)!.id)
-  expect(rest.length > 0 && rest[0]!.id > first.at(-1)!.id, 'the stream goes on right after the cursor')
+  expect(
+    rest.length > 0 && rest[0]!.id > first.at(-1)!.id,
+    'the stream goes on right after the cursor',
+  )
   expect(rest.at(-1)!.event === 'done', 'the run ends with done')
 
-  const whole = await (await fetch(events, { headers: { authorization: `Bearer ${token}` } })).text()
-  expect([...whole.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id)).join() === [...first, ...rest].map(({ id }) => id).join(), 'both parts together are exactly the whole stream')
+  const whole = await (
+    await fetch(events, { headers: { authorization: `Bearer ${token}` } })
+  ).text()
+  expect(
+    [...whole.matchAll(/^id: (\d+)$/gm)].map(([, id]) => Number(id)).join() ===
+      [...first, ...rest].map(({ id }) => id).join(),
+    'both parts together are exactly the whole stream',
+  )
   say('\n\nNothing lost, nothing twice: both parts together are the whole stream.\n')
 
   step('What it cost')
   const usage = rest.find(({ event }) => event === 'usage')!.data
   const after = await balance()
-  say(`${usage['total_tokens']} tokens, ${usage['credits']} credit(s); balance after: ${after} credits\n`)
-  expect(after === before - (usage['credits'] as number) && after < before, 'exactly what the usage says was taken')
-  const again = await call<{ run_id: string; resumed: boolean }>('POST', '/chat', token, { message: question, idempotency_key: 'demo' })
-  expect(again.resumed && again.run_id === started.run_id && (await balance()) === after, 'the same idempotency key answers the same run and costs nothing')
+  say(
+    `${usage['total_tokens']} tokens, ${usage['credits']} credit(s); balance after: ` +
+      `${after} credits\n`,
+  )
+  expect(
+    after === before - (usage['credits'] as number) && after < before,
+    'exactly what the usage says was taken',
+  )
+  const again = await call<{ run_id: string; resumed: boolean }>('POST', '/chat', token, {
+    message: question,
+    idempotency_key: 'demo',
+  })
+  expect(
+    again.resumed && again.run_id === started.run_id && (await balance()) === after,
+    'the same idempotency key answers the same run and costs nothing',
+  )
   say('The same request again answers the same run and costs nothing.\n')
   return { apiKey, sessionId: started.session_id }
 }
 
-const dataDir = process.env['DATA_DIR'] ?? (exits ? mkdtempSync(join(tmpdir(), 'agent-platform-demo-')) : join(home, 'data/demo'))
+const dataDir =
+  process.env['DATA_DIR'] ??
+  (exits ? mkdtempSync(join(tmpdir(), 'agent-platform-demo-')) : join(home, 'data/demo'))
 step(`The embedded default: one process, no service (data in ${dataDir})`)
 const { base, child } = await startServer(dataDir)
 say(`${base}\n`)
-const end = () => new Promise<void>(ended => { child.once('exit', () => ended()); child.kill('SIGTERM') })
+const end = () =>
+  new Promise<void>(ended => {
+    child.once('exit', () => ended())
+    child.kill('SIGTERM')
+  })
 try {
   const { apiKey, sessionId } = await job(base, dataDir)
   if (exits) await end()
@@ -125,7 +225,9 @@ curl -N ${base}/runs/$RUN/events -H "Authorization: Bearer $TOKEN"
 
 The whole API to read: ${base}/docs
 `)
-    process.on('SIGINT', () => void end().then(() => process.exit(0))).on('SIGTERM', () => void end().then(() => process.exit(0)))
+    process
+      .on('SIGINT', () => void end().then(() => process.exit(0)))
+      .on('SIGTERM', () => void end().then(() => process.exit(0)))
   }
 } catch (error) {
   process.stderr.write(`\n${(error as Error).message}\n`)

@@ -1,4 +1,5 @@
-// 200 runs of every kind under a server that is killed, then under one that is frozen for longer than its leases.
+// 200 runs of every kind under a server that is killed, then under one that is frozen for longer
+// than its leases.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pause } from './client.ts'
@@ -13,7 +14,10 @@ test('200 runs through kill -9, four times', async () => {
     }
     assert.ok(followers.filter(({ broke }) => broke > 0).length >= 60, 'their readers were cut off')
   })
-  assert.ok(living[0]! >= 60 && living.every(count => count >= 20), `so many were in mid-stream when it died: ${living}`)
+  assert.ok(
+    living[0]! >= 60 && living.every(count => count >= 20),
+    `so many were in mid-stream when it died: ${living}`,
+  )
 })
 
 test('200 runs through a process that is frozen for longer than its leases, three times', async () => {
@@ -24,12 +28,17 @@ test('200 runs through a process that is frozen for longer than its leases, thre
       server().child.kill('SIGSTOP')
       // Some readers lose their patience; the others wait at their open connections.
       await pause(400)
-      followers.forEach(({ drop }, i) => { if (i % 2 === 0) drop() })
+      followers.forEach(({ drop }, i) => {
+        if (i % 2 === 0) drop()
+      })
       await pause(600)
       server().child.kill('SIGCONT')
     }
   })
-  assert.ok(frozen.every(count => count >= 60), `so many were in mid-stream when it froze: ${frozen}`)
+  assert.ok(
+    frozen.every(count => count >= 60),
+    `so many were in mid-stream when it froze: ${frozen}`,
+  )
 })
 
 test.after(endRounds)

@@ -1,4 +1,5 @@
-// 60 runs; the server is killed with SIGKILL in the middle of streaming and started again, five times over.
+// 60 runs; the server is killed with SIGKILL in the middle of streaming and started again, five
+// times over.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,16 +9,30 @@ import { endProcesses, freePort, signUp, startProcess, type Process } from '../k
 import { sameRuns, sawItWhole, verifiesClean } from './checks.ts'
 import { createClient, pause, textOf } from './client.ts'
 
-const runsCount = 60, rounds = 5, tokens = 90
+const runsCount = 60
+const rounds = 5
+const tokens = 90
 const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-kill-'))
-const env = { DATA_DIR: dataDir, PORT: String(await freePort()), MODELS_URL: `scripted:?tokens=${tokens}&interval_ms=30`, LIMITS_RUNS_PER_SECOND: '1000', LIMITS_RUNS_BURST: '1000', RUNS_DEATHS_MAX: '100' }
+const env = {
+  DATA_DIR: dataDir,
+  PORT: String(await freePort()),
+  MODELS_URL: `scripted:?tokens=${tokens}&interval_ms=30`,
+  LIMITS_RUNS_PER_SECOND: '1000',
+  LIMITS_RUNS_BURST: '1000',
+  RUNS_DEATHS_MAX: '100',
+}
 
 let server: Process = await startProcess(env)
 const client = createClient(server.base, await signUp(server.base, env, 1000))
 
 test('no event that a client saw is lost or changed, every run ends, each is charged once', async () => {
-  const following = await Promise.all(Array.from({ length: runsCount }, async (_, i) => client.follow(await client.start(`key-${i}`), `key-${i}`)))
-  const followers = following.map(({ follower }) => follower), reading = Promise.all(following.map(({ over }) => over))
+  const following = await Promise.all(
+    Array.from({ length: runsCount }, async (_, i) =>
+      client.follow(await client.start(`key-${i}`), `key-${i}`),
+    ),
+  )
+  const followers = following.map(({ follower }) => follower)
+  const reading = Promise.all(following.map(({ over }) => over))
   let interrupted = 0
   for (let round = 0; round < rounds; round++) {
     await pause(250 + round * 70)
@@ -26,9 +41,16 @@ test('no event that a client saw is lost or changed, every run ends, each is cha
     server = await startProcess(env)
   }
   await reading
-  assert.ok(interrupted >= runsCount * 3, `runs were streaming when the server died (${interrupted})`)
+  assert.ok(
+    interrupted >= runsCount * 3,
+    `runs were streaming when the server died (${interrupted})`,
+  )
 
-  const whole = tokens, expected = Array.from({ length: whole }, (_, i) => `token${String(i).padStart(2, '0')} `).join('')
+  const whole = tokens
+  const expected = Array.from(
+    { length: whole },
+    (_, i) => `token${String(i).padStart(2, '0')} `,
+  ).join('')
   let superseded = 0
   for (const follower of followers) {
     const seen = await sawItWhole(client, follower)
@@ -37,7 +59,11 @@ test('no event that a client saw is lost or changed, every run ends, each is cha
     superseded += seen.filter(({ type }) => type === 'superseded').length
   }
   assert.ok(superseded > 0, 'some answers were begun again')
-  assert.equal(await client.balance(), { balance: 1000 - runsCount, held: 0, available: 1000 - runsCount }, 'one credit a run, nothing still held')
+  assert.equal(
+    await client.balance(),
+    { balance: 1000 - runsCount, held: 0, available: 1000 - runsCount },
+    'one credit a run, nothing still held',
+  )
   await sameRuns(client, followers)
   await verifiesClean(env, runsCount)
 })

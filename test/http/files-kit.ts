@@ -1,27 +1,58 @@
-// The server with what the tests of files need beside it: sessions that are whose they say, the services, and a look into the blob store.
+// The server with what the tests of files need beside it: sessions that are whose they say, the
+// services, and a look into the blob store.
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { definePlugin, into, type Plugin } from '#kernel'
-import { Artifacts, SessionOwners, Uploads, type ArtifactsApi, type UploadsApi } from '../../plugins/files/api.ts'
+import {
+  Artifacts,
+  SessionOwners,
+  Uploads,
+  type ArtifactsApi,
+  type UploadsApi,
+} from '../../plugins/files/api.ts'
 import { loadPlugins } from '../../kernel/sources.ts'
 import { startServer, type Account, type Answer } from '../kit/server.ts'
 
 export const base64 = (content: string | Uint8Array) => Buffer.from(content).toString('base64')
 
 /** Blobs are files, so that they can be counted. */
-export async function startFiles({ env = {}, plugins = [], given = {} }: { env?: Record<string, string>; plugins?: readonly Plugin[]; given?: Readonly<Record<string, unknown>> } = {}) {
+export async function startFiles({
+  env = {},
+  plugins = [],
+  given = {},
+}: {
+  env?: Record<string, string>
+  plugins?: readonly Plugin[]
+  given?: Readonly<Record<string, unknown>>
+} = {}) {
   const sessions = new Map<string, string>()
-  let uploads: UploadsApi | undefined, artifacts: ArtifactsApi | undefined
+  let uploads: UploadsApi | undefined
+  let artifacts: ArtifactsApi | undefined
   const beside = definePlugin({
-    name: 'beside', version: '1.0.0', kernel: '^1.0.0', uses: { uploads: Uploads, artifacts: Artifacts },
-    contributes: [into(SessionOwners, () => ({ owns: async ({ userId }, id) => sessions.get(id) === userId }))],
+    name: 'beside',
+    version: '1.0.0',
+    kernel: '^1.0.0',
+    uses: { uploads: Uploads, artifacts: Artifacts },
+    contributes: [
+      into(SessionOwners, () => ({ owns: async ({ userId }, id) => sessions.get(id) === userId })),
+    ],
     start: deps => void ({ uploads, artifacts } = deps),
   })
-  const server = await startServer({ plugins: [...(await loadPlugins()), beside, ...plugins], env: { BLOBS_URL: 'file:', ...env }, given })
-  const folders = (path: string) => (existsSync(path) ? readdirSync(path, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile()).map(({ name }) => name) : [])
+  const server = await startServer({
+    plugins: [...(await loadPlugins()), beside, ...plugins],
+    env: { BLOBS_URL: 'file:', ...env },
+    given,
+  })
+  const folders = (path: string) =>
+    existsSync(path)
+      ? readdirSync(path, { recursive: true, withFileTypes: true })
+          .filter(entry => entry.isFile())
+          .map(({ name }) => name)
+      : []
   return {
     ...server,
-    uploads: () => uploads!, artifacts: () => artifacts!,
+    uploads: () => uploads!,
+    artifacts: () => artifacts!,
     sessionOf({ user_id: userId }: Account): string {
       const id = crypto.randomUUID()
       sessions.set(id, userId)
@@ -29,7 +60,15 @@ export async function startFiles({ env = {}, plugins = [], given = {} }: { env?:
     },
     /** Of everybody, half written ones too. */
     blobs: () => folders(join(server.dataDir, 'blobs')).sort(),
-    upload: ({ token }: Account, content: string | Uint8Array, more: object = {}): Promise<Answer> => server.call('POST', '/uploads', { token, body: { filename: 'a.txt', mime: 'text/plain', content_base64: base64(content), ...more } }),
+    upload: (
+      { token }: Account,
+      content: string | Uint8Array,
+      more: object = {},
+    ): Promise<Answer> =>
+      server.call('POST', '/uploads', {
+        token,
+        body: { filename: 'a.txt', mime: 'text/plain', content_base64: base64(content), ...more },
+      }),
     async read({ token }: Account, uploaded: Answer): Promise<Record<string, unknown>> {
       const { upload_id: id } = uploaded.body as { upload_id: string }
       return (await server.call('GET', `/uploads/${id}`, { token })).body as Record<string, unknown>

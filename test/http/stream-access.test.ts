@@ -10,7 +10,15 @@ import { endServers, startServer, type TestServer } from '../kit/server.ts'
 
 const password = 'correct horse battery'
 let accounts: AccountsApi
-const spy = definePlugin({ name: 'spy', version: '1.0.0', kernel: '^1.0.0', uses: { accounts: Accounts }, start: deps => { accounts = deps.accounts } })
+const spy = definePlugin({
+  name: 'spy',
+  version: '1.0.0',
+  kernel: '^1.0.0',
+  uses: { accounts: Accounts },
+  start: deps => {
+    accounts = deps.accounts
+  },
+})
 
 /** A run that answers for an hour, and its stream as text. */
 async function following(server: TestServer, token: string) {
@@ -25,9 +33,15 @@ async function following(server: TestServer, token: string) {
 async function served() {
   const clock = manualClock()
   const env = { MODELS_URL: 'scripted:?tokens=100000&interval_ms=36000' }
-  const server = await startServer({ given: { clock }, plugins: [...(await loadPlugins()), spy], env })
+  const server = await startServer({
+    given: { clock },
+    plugins: [...(await loadPlugins()), spy],
+    env,
+  })
   await accounts.create({ email: 'ann@example.org', credits: 1000, password })
-  const { body } = await server.call('POST', '/auth/login', { body: { email: 'ann@example.org', password } })
+  const { body } = await server.call('POST', '/auth/login', {
+    body: { email: 'ann@example.org', password },
+  })
   return { clock, server, token: (body as { access_token: string }).access_token }
 }
 const settled = async (clock: ReturnType<typeof manualClock>, ms: number) => {
@@ -35,20 +49,29 @@ const settled = async (clock: ReturnType<typeof manualClock>, ms: number) => {
 }
 
 test('a stream whose token has expired ends with a comment that says so, and goes on with a new token', async () => {
-  const { clock, server, token } = await served(), stream = await following(server, token)
+  const { clock, server, token } = await served()
+  const stream = await following(server, token)
   await settled(clock, 14 * 60_000)
   assert.not.match(stream.text(), 'UNAUTHENTICATED')
   await settled(clock, 2 * 60_000)
   await stream.ended
-  assert.match(stream.text(), /\n: UNAUTHENTICATED\. The access token is missing, expired or invalid.*\n\n$/)
+  assert.match(
+    stream.text(),
+    /\n: UNAUTHENTICATED\. The access token is missing, expired or invalid.*\n\n$/,
+  )
   await server.stop()
 })
 test('a changed password and a suspension end open streams at once', async () => {
-  const { server, token } = await served(), stream = await following(server, token)
-  const changed = await server.call('POST', '/auth/change-password', { token, body: { current_password: password, new_password: 'another password' } })
+  const { server, token } = await served()
+  const stream = await following(server, token)
+  const changed = await server.call('POST', '/auth/change-password', {
+    token,
+    body: { current_password: password, new_password: 'another password' },
+  })
   await stream.ended
   assert.match(stream.text(), ': UNAUTHENTICATED')
-  const next = (changed.body as { access_token: string }).access_token, again = await following(server, next)
+  const next = (changed.body as { access_token: string }).access_token
+  const again = await following(server, next)
   const { body } = await server.call('GET', '/auth/me', { token: next })
   await accounts.suspend((body as { user_id: string }).user_id)
   await again.ended
@@ -56,8 +79,13 @@ test('a changed password and a suspension end open streams at once', async () =>
   await server.stop()
 })
 test('a suspension at another process ends the stream at this one', async () => {
-  const given = lasting({ exclusive: false }), env = { MODELS_URL: 'scripted:?tokens=100000&interval_ms=1000', AUTH_SECRET: 'x'.repeat(48) }
-  const here = await startServer({ given, env }), { token, user_id } = await here.account()
+  const given = lasting({ exclusive: false })
+  const env = {
+    MODELS_URL: 'scripted:?tokens=100000&interval_ms=1000',
+    AUTH_SECRET: 'x'.repeat(48),
+  }
+  const here = await startServer({ given, env })
+  const { token, user_id } = await here.account()
   const there = await startServer({ given, env, plugins: [...(await loadPlugins()), spy] })
   const stream = await following(here, token)
   await accounts.suspend(user_id)

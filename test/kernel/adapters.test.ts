@@ -4,13 +4,23 @@ import * as assert from 'uvu/assert'
 import { chosenFor } from '../../kernel/adapters.ts'
 import { readSettings } from '../../kernel/settings.ts'
 
-test('files, limits and the search index follow a storage that can hold them, and never lie in the embedded one\'s own file', () => {
-  const chosen = (env: Record<string, string>) => (['blobs', 'limits', 'search'] as const).map(port => chosenFor(port, readSettings(env), []).value)
+test("files, limits and the search index follow a storage that can hold them, and never lie in the embedded one's own file", () => {
+  const chosen = (env: Record<string, string>) =>
+    (['blobs', 'limits', 'search'] as const).map(
+      port => chosenFor(port, readSettings(env), []).value,
+    )
   assert.equal(chosen({}), ['file:', 'memory:', 'sqlite:'])
-  assert.equal(chosen({ STORAGE_URL: 'sqlite:./else/platform.db' }), ['file:', 'memory:', 'sqlite:'])
+  assert.equal(chosen({ STORAGE_URL: 'sqlite:./else/platform.db' }), [
+    'file:',
+    'memory:',
+    'sqlite:',
+  ])
   const shared = 'mongodb://a.example/db'
   assert.equal(chosen({ STORAGE_URL: shared }), [shared, shared, shared])
-  assert.equal(chosen({ STORAGE_URL: shared, SEARCH_URL: 'opensearch://b.example/p' })[2], 'opensearch://b.example/p')
+  assert.equal(
+    chosen({ STORAGE_URL: shared, SEARCH_URL: 'opensearch://b.example/p' })[2],
+    'opensearch://b.example/p',
+  )
 })
 
 test.run()

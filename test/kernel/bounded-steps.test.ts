@@ -46,24 +46,24 @@ for (const [why, plugin, sentence] of [
 ] as const)
   test(`a plugin whose ${why} never ends is refused, and the next change goes on`, async () => {
     const server = await startServer({ plugins: [sound], env })
-    const refused = refusalOf(server.kernel.become([sound, plugin])),
-      next = server.kernel.become([sound])
+    const refused = refusalOf(server.kernel.become([sound, plugin]))
+    const next = server.kernel.become([sound])
     assert.match(await inTime(refused), sentence)
     await inTime(next)
     await server.stop()
   })
 
 test('a collection whose definition never ends', async () => {
-  const storage = memoryStorage({ now: Date.now } as never),
-    given = {
-      storage: {
-        ...storage,
-        define: (spec: { name: string }) =>
-          spec.name === 'slow' ? never() : storage.define(spec as never),
-      },
-    }
-  const server = await startServer({ plugins: [sound], env, given }),
-    slow = hung({ collections: [collection({ name: 'slow', scope: 'platform' })] })
+  const storage = memoryStorage({ now: Date.now } as never)
+  const given = {
+    storage: {
+      ...storage,
+      define: (spec: { name: string }) =>
+        spec.name === 'slow' ? never() : storage.define(spec as never),
+    },
+  }
+  const server = await startServer({ plugins: [sound], env, given })
+  const slow = hung({ collections: [collection({ name: 'slow', scope: 'platform' })] })
   assert.match(
     await inTime(refusalOf(server.kernel.become([sound, slow]))),
     /defining the collection slow took longer than 150 ms \(PLUGIN_DEFINE_MS\)/,
@@ -72,20 +72,21 @@ test('a collection whose definition never ends', async () => {
 })
 
 test('an import that never ends, and another change beside it', async () => {
-  const home = mkdtempSync(join(tmpdir(), 'agent-platform-steps-')),
-    write = (name: string, text: string) => {
-      mkdirSync(join(home, name))
-      writeFileSync(
-        join(home, name, 'plugin.mjs'),
-        `import { definePlugin } from 'agent-platform/plugin'\n${text}\nexport default definePlugin({ name: '${name}', version: '1.0.0', kernel: '^1.0.0' })`,
-      )
-      return join(home, name, 'plugin.mjs')
-    }
+  const home = mkdtempSync(join(tmpdir(), 'agent-platform-steps-'))
+  const write = (name: string, text: string) => {
+    mkdirSync(join(home, name))
+    writeFileSync(
+      join(home, name, 'plugin.mjs'),
+      `import { definePlugin } from 'agent-platform/plugin'\n${text}\nexport default ` +
+        `definePlugin({ name: '${name}', version: '1.0.0', kernel: '^1.0.0' })`,
+    )
+    return join(home, name, 'plugin.mjs')
+  }
   const server = await startServer({ plugins: [sound], env })
   const refused = refusalOf(
-      server.roster.load(write('endless', 'await new Promise(() => undefined)')),
-    ),
-    next = server.roster.load(write('good', ''))
+    server.roster.load(write('endless', 'await new Promise(() => undefined)')),
+  )
+  const next = server.roster.load(write('good', ''))
   assert.match(await inTime(refused), /its import took longer than 150 ms/)
   assert.is((await inTime(next)).state, 'serving')
   await server.stop()
@@ -94,8 +95,8 @@ test('an import that never ends, and another change beside it', async () => {
 
 test('a stop ends a start that is under way, and does not wait for its limit', async () => {
   const server = await startServer({ plugins: [sound], env: { ...env, PLUGIN_STEP_MS: '600000' } })
-  const begun = Promise.withResolvers<void>(),
-    start = () => (begun.resolve(), never())
+  const begun = Promise.withResolvers<void>()
+  const start = () => (begun.resolve(), never())
   const refused = refusalOf(server.kernel.become([sound, hung({ start })]))
   await begun.promise
   await inTime(server.stop())
@@ -130,9 +131,9 @@ test('an undo that never ends is left behind, and those before it are still undo
 test('what a start does after it was given up is undone at once', async () => {
   let go = () => {}
   const gate = new Promise<void>(open => {
-      go = open
-    }),
-    undone: string[] = []
+    go = open
+  })
+  const undone: string[] = []
   const late = hung({
     start: (async ({ defer }: { defer: (undo: () => unknown) => void }) => {
       await gate

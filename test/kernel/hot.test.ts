@@ -1,4 +1,5 @@
-// Plugins are reloaded, loaded, unloaded and rolled back a hundred times under traffic: nobody notices, and nothing stays behind.
+// Plugins are reloaded, loaded, unloaded and rolled back a hundred times under traffic: nobody
+// notices, and nothing stays behind.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,18 +9,26 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readEvents, startServer, type SseEvent, type TestServer } from '../kit/server.ts'
 
-const rounds = 100, runsCount = 20, kibPerReloadMax = 64
+const rounds = 100
+const runsCount = 20
+const kibPerReloadMax = 64
 setFlagsFromString('--expose-gc')
 const gc = runInNewContext('gc') as () => void
-const home = mkdtempSync(join(tmpdir(), 'agent-platform-hot-')), folder = join(home, 'guest')
+const home = mkdtempSync(join(tmpdir(), 'agent-platform-hot-'))
+const folder = join(home, 'guest')
 const free = { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000' }
 const turn = () => new Promise<void>(resolve => setTimeout(resolve, 1))
 
-/** A guest with a route and a timer that is undone; `broken` fails while it is built, after its timer was set. */
+/**
+ * A guest with a route and a timer that is undone; `broken` fails while it is built, after its
+ * timer was set.
+ */
 function writeGuest(words: string, broken = false): void {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
-  writeFileSync(join(folder, 'plugin.js'), `
+  writeFileSync(
+    join(folder, 'plugin.js'),
+    `
 import { definePlugin } from 'agent-platform/plugin'
 export default definePlugin({
   name: 'guest', version: '1.0.0', kernel: '^1.0.0',
@@ -30,7 +39,8 @@ export default definePlugin({
     defer(() => clearInterval(timer))
     ${broken ? "throw new Error('no such thing')" : ''}
   },
-})`)
+})`,
+  )
 }
 const textOf = (events: readonly SseEvent[]) => {
   let text = ''
@@ -50,12 +60,20 @@ const served = async (env: Record<string, string> = {}) => {
 const passing = new Set(['TCPSocketWrap', 'Immediate'])
 const resources = () => {
   const counts: Record<string, number> = {}
-  for (const name of process.getActiveResourcesInfo()) if (!passing.has(name)) counts[name] = (counts[name] ?? 0) + 1
+  for (const name of process.getActiveResourcesInfo())
+    if (!passing.has(name)) counts[name] = (counts[name] ?? 0) + 1
   return counts
 }
 /** Old generations are undone a moment after the swap. */
 async function settled(expected: Record<string, number>): Promise<void> {
-  for (let tries = 0; tries < 200 && JSON.stringify(Object.entries(resources()).sort()) !== JSON.stringify(Object.entries(expected).sort()); tries++) await new Promise(resolve => setTimeout(resolve, 20))
+  for (
+    let tries = 0;
+    tries < 200 &&
+    JSON.stringify(Object.entries(resources()).sort()) !==
+      JSON.stringify(Object.entries(expected).sort());
+    tries++
+  )
+    await new Promise(resolve => setTimeout(resolve, 20))
 }
 async function heapKiB(): Promise<number> {
   for (let i = 0; i < 5; i++) {
@@ -66,40 +84,78 @@ async function heapKiB(): Promise<number> {
 }
 
 test(`${rounds} changes under traffic: no request is dropped or meets a half-state, no stream loses an event, no run fails, nothing stays behind`, async () => {
-  const server = await served({ MODELS_URL: 'scripted:?tokens=300&interval_ms=20', DRAIN_MS: '2000', RUNS_SWEEP_MS: '100', RUNS_TAKES_MAX: '1000' })
-  const { roster, call } = server, { token } = await server.account(1000)
+  const server = await served({
+    MODELS_URL: 'scripted:?tokens=300&interval_ms=20',
+    DRAIN_MS: '2000',
+    RUNS_SWEEP_MS: '100',
+    RUNS_TAKES_MAX: '1000',
+  })
+  const { roster, call } = server
+  const { token } = await server.account(1000)
   writeGuest('first')
   await roster.load(folder)
-  const { upload_id: upload } = (await call('POST', '/uploads', { token, body: { filename: 'a.txt', mime: 'text/plain', content_base64: btoa('kept') } })).body as { upload_id: string }
+  const { upload_id: upload } = (
+    await call('POST', '/uploads', {
+      token,
+      body: { filename: 'a.txt', mime: 'text/plain', content_base64: btoa('kept') },
+    })
+  ).body as { upload_id: string }
 
-  let going = true, requests = 0
+  let going = true
+  let requests = 0
   const bad: string[] = []
-  const hammer = async (path: string, right: (body: Record<string, unknown>) => boolean, auth?: string) => {
+  const hammer = async (
+    path: string,
+    right: (body: Record<string, unknown>) => boolean,
+    auth?: string,
+  ) => {
     while (going) {
       const { status, text, body } = await call('GET', path, { token: auth })
-      if (status !== 200 || !right(body as Record<string, unknown>)) bad.push(`${path}: ${status} ${text}`)
+      if (status !== 200 || !right(body as Record<string, unknown>))
+        bad.push(`${path}: ${status} ${text}`)
       requests++
       await turn()
     }
   }
-  const traffic = [hammer(`/uploads/${upload}`, body => body['filename'] === 'a.txt', token), hammer('/sessions', body => Array.isArray(body['items']), token), hammer('/balance', body => typeof body['balance'] === 'number', token)]
-  const start = async (message: string) => ((await call('POST', '/chat', { token, body: { message } })).body as { run_id: string }).run_id
+  const traffic = [
+    hammer(`/uploads/${upload}`, body => body['filename'] === 'a.txt', token),
+    hammer('/sessions', body => Array.isArray(body['items']), token),
+    hammer('/balance', body => typeof body['balance'] === 'number', token),
+  ]
+  const start = async (message: string) =>
+    ((await call('POST', '/chat', { token, body: { message } })).body as { run_id: string }).run_id
   const runs = await Promise.all(Array.from({ length: runsCount }, (_, i) => start(`run ${i}`)))
   const reading = Promise.all(runs.map(async id => readEvents(await server.stream(token, id))))
-  const waiting = await start('[[tool=ask_user {"question":"Anybody?","options":["yes","no"]}]]'), asked = readEvents(await server.stream(token, waiting), ({ event }) => event === 'user_choice' || event === 'done' || event === 'error')
+  const waiting = await start('[[tool=ask_user {"question":"Anybody?","options":["yes","no"]}]]')
+  const asked = readEvents(
+    await server.stream(token, waiting),
+    ({ event }) => event === 'user_choice' || event === 'done' || event === 'error',
+  )
   await asked
 
   const change = async (round: number) => {
     switch (round % 5) {
-      case 0: case 1: return void (await roster.reload('files'))
+      case 0:
+      case 1:
+        return void (await roster.reload('files'))
       case 2:
         writeGuest(`words of ${round}`)
         await roster.reload('guest')
-        assert.is(((await call('GET', '/guest')).body as { words: string }).words, `words of ${round}`)
+        assert.is(
+          ((await call('GET', '/guest')).body as { words: string }).words,
+          `words of ${round}`,
+        )
         return
       case 3:
         writeGuest('never served', true)
-        await roster.reload('guest').then(() => assert.unreachable('it was loaded'), (error: Error) => assert.match(error.message, /guest 1\.0\.0 cannot be built: no such thing|goes on serving/))
+        await roster.reload('guest').then(
+          () => assert.unreachable('it was loaded'),
+          (error: Error) =>
+            assert.match(
+              error.message,
+              /guest 1\.0\.0 cannot be built: no such thing|goes on serving/,
+            ),
+        )
         assert.is((await call('GET', '/guest')).status, 200)
         return
       default:
@@ -116,7 +172,10 @@ test(`${rounds} changes under traffic: no request is dropped or meets a half-sta
   await Promise.all(traffic)
 
   assert.equal(bad, [])
-  const expected = Array.from({ length: 300 }, (_, i) => `token${String(i).padStart(2, '0')} `).join('')
+  const expected = Array.from(
+    { length: 300 },
+    (_, i) => `token${String(i).padStart(2, '0')} `,
+  ).join('')
   for (const events of logs) {
     assert.is(events.at(-1)!.event, 'done')
     assert.is(events.at(-1)!.data['status'], 'done')
@@ -125,25 +184,32 @@ test(`${rounds} changes under traffic: no request is dropped or meets a half-sta
   }
   const verified = (await server.kernel.commands().get('verify')!.run({})) as { told: unknown[] }
   assert.equal(verified.told, [])
-  process.stdout.write(`${requests} requests and ${runsCount} streams during ${rounds} changes; at most ${Math.max(...logs.map(events => events.filter(({ event }) => event === 'superseded').length))} hand-overs seen by a reader\n`)
+  process.stdout.write(
+    `${requests} requests and ${runsCount} streams during ${rounds} changes; at most ` +
+      `${Math.max(...logs.map(events => events.filter(({ event }) => event === 'superseded').length))} ` +
+      `hand-overs seen by a reader\n`,
+  )
   await server.stop()
   open.delete(server)
 })
 
 test('no timer, handle or listener is left, and little memory', async () => {
-  const before = resources(), listeners = process.eventNames().map(name => [name, process.listenerCount(name)])
+  const before = resources()
+  const listeners = process.eventNames().map(name => [name, process.listenerCount(name)])
   const server = await served()
   writeGuest('here')
   await server.roster.load(folder)
   await (await fetch(`${server.base}/guest`)).text()
-  const once = resources(), reload = async (name: string, times: number) => {
+  const once = resources()
+  const reload = async (name: string, times: number) => {
     for (let round = 0; round < times; round++) await server.roster.reload(name)
     await settled(once)
     assert.equal(resources(), once)
     return heapKiB()
   }
   for (const name of ['guest', 'files', 'runs']) {
-    const warm = await reload(name, 10), each = ((await reload(name, 40)) - warm) / 40
+    const warm = await reload(name, 10)
+    const each = ((await reload(name, 40)) - warm) / 40
     process.stdout.write(`${name}: ${each.toFixed(1)} KiB of heap a reload\n`)
     assert.ok(each < kibPerReloadMax, `${name}: ${each.toFixed(1)} KiB of heap a reload`)
   }
@@ -151,7 +217,10 @@ test('no timer, handle or listener is left, and little memory', async () => {
   open.delete(server)
   await settled(before)
   assert.equal(resources(), before)
-  assert.equal(process.eventNames().map(name => [name, process.listenerCount(name)]), listeners)
+  assert.equal(
+    process.eventNames().map(name => [name, process.listenerCount(name)]),
+    listeners,
+  )
 })
 
 test.after(async () => {

@@ -108,8 +108,12 @@ test('ids in conditions, orders and pages are as their owner gave them', async (
     ],
     [['a2'], ['a1', 'b2'], ['b1', 'b2'], ['a2', 'b1'], ['a1', 'a2', 'b1', 'b2']],
   )
-  const first = await ours.find(Settings, { limit: 3, orderBy: ['id', 'desc'] }),
-    second = await ours.find(Settings, { limit: 3, orderBy: ['id', 'desc'], after: first.next! })
+  const first = await ours.find(Settings, { limit: 3, orderBy: ['id', 'desc'] })
+  const second = await ours.find(Settings, {
+    limit: 3,
+    orderBy: ['id', 'desc'],
+    after: first.next!,
+  })
   assert.equal(
     [...first.items, ...second.items].map(({ id }) => id),
     ['b2', 'b1', 'a2', 'a1'],
@@ -165,10 +169,10 @@ test('a plugin serves documents that were written before, on a kernel that place
       }),
     },
   })
-  const all = await loadPlugins(),
-    server = await startServer({ plugins: all }),
-    { token, org_id: orgId } = await server.account(),
-    engine = server.engine<StorageEngine>('storage')
+  const all = await loadPlugins()
+  const server = await startServer({ plugins: all })
+  const { token, org_id: orgId } = await server.account()
+  const engine = server.engine<StorageEngine>('storage')
   await engine.define({ name: 'memos', scope: 'tenant' })
   await engine.insert(Memos, setting('mine', { orgId }))
   await engine.insert(Memos, setting('another', { orgId: other }))

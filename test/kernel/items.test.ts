@@ -23,9 +23,9 @@ const bringing = (name: string, tool: object): Plugin =>
   })
 
 test('each item that does not fit is refused by a sentence that names the culprits, and the old set goes on serving', async () => {
-  const all = await loadPlugins(),
-    server = await startServer({ plugins: [...all, bringing('guest', {})] }),
-    { token } = await server.account()
+  const all = await loadPlugins()
+  const server = await startServer({ plugins: [...all, bringing('guest', {})] })
+  const { token } = await server.account()
   const before = server.kernel.host.plugins()
   const refusal = async (...plugins: Plugin[]) =>
     server.kernel.become([...all, ...plugins]).then(

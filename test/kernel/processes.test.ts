@@ -1,4 +1,5 @@
-// What an operator changes at one process reaches the others that share its storage, told or not; what lies in DATA_DIR has another path at each.
+// What an operator changes at one process reaches the others that share its storage, told or not;
+// what lies in DATA_DIR has another path at each.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,15 +8,19 @@ import * as assert from 'uvu/assert'
 import { lasting, until } from '../kit/engine.ts'
 import { startServer, type TestServer } from '../kit/server.ts'
 
-const dir = mkdtempSync(join(tmpdir(), 'agent-platform-processes-')), living: TestServer[] = []
+const dir = mkdtempSync(join(tmpdir(), 'agent-platform-processes-'))
+const living: TestServer[] = []
 const write = (name: string, answer: string) => {
   mkdirSync(join(dir, name), { recursive: true })
-  writeFileSync(join(dir, name, 'plugin.js'), `
+  writeFileSync(
+    join(dir, name, 'plugin.js'),
+    `
 import { definePlugin } from 'agent-platform/plugin'
 import { contract } from 'agent-platform/contract'
 export default definePlugin({ name: '${name}', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
   contract: contract({ 'GET /${name}': { summary: 'For a test', auth: 'public', reply: { type: 'string' } } }),
-  routes: { 'GET /${name}': () => '${answer}' } })`)
+  routes: { 'GET /${name}': () => '${answer}' } })`,
+  )
   return join(dir, name)
 }
 const start = async (given: ReturnType<typeof lasting>) => {
@@ -27,10 +32,22 @@ const answerOf = async (server: TestServer, name: string) => {
   const { status, body } = await server.call('GET', `/${name}`)
   return status === 200 ? body : status
 }
-const everywhere = (what: string, servers: readonly TestServer[], name: string, expected: unknown) => until(what, async () => (await Promise.all(servers.map(server => answerOf(server, name)))).every(answer => answer === expected))
+const everywhere = (
+  what: string,
+  servers: readonly TestServer[],
+  name: string,
+  expected: unknown,
+) =>
+  until(what, async () =>
+    (await Promise.all(servers.map(server => answerOf(server, name)))).every(
+      answer => answer === expected,
+    ),
+  )
 
 test('a plugin is loaded, reloaded, rolled back and unloaded at one process, and so at all; one that starts later finds it', async () => {
-  const given = lasting({ exclusive: false }), [one, other] = [await start(given), await start(given)], path = write('hello', 'first')
+  const given = lasting({ exclusive: false })
+  const [one, other] = [await start(given), await start(given)]
+  const path = write('hello', 'first')
   await one.roster.load(path)
   await everywhere('loaded', [one, other], 'hello', 'first')
   await new Promise(resolve => setTimeout(resolve, 20))
@@ -48,10 +65,13 @@ test('a plugin is loaded, reloaded, rolled back and unloaded at one process, and
 })
 
 test('limits to organisations and threads are the same at all', async () => {
-  const given = lasting({ exclusive: false }), [one, other] = [await start(given), await start(given)], path = write('shy', 'here')
+  const given = lasting({ exclusive: false })
+  const [one, other] = [await start(given), await start(given)]
+  const path = write('shy', 'here')
   await one.roster.load(path)
   await everywhere('loaded', [one, other], 'shy', 'here')
-  const organisation = crypto.randomUUID(), listed = () => other.roster.list().find(({ name }) => name === 'shy')
+  const organisation = crypto.randomUUID()
+  const listed = () => other.roster.list().find(({ name }) => name === 'shy')
   await one.roster.enable('shy', [organisation])
   await until('limited', () => listed()?.organisations?.[0] === organisation)
   assert.is(await answerOf(other, 'shy'), 404)
@@ -61,15 +81,29 @@ test('limits to organisations and threads are the same at all', async () => {
   assert.is(await answerOf(other, 'shy'), 'here')
 })
 
-test('a plugin in DATA_DIR is looked for in each process\'s own, and what is not there is told', async () => {
-  const given = lasting({ exclusive: false }), [one, other] = [await start(given), await start(given)]
+test("a plugin in DATA_DIR is looked for in each process's own, and what is not there is told", async () => {
+  const given = lasting({ exclusive: false })
+  const [one, other] = [await start(given), await start(given)]
   mkdirSync(join(one.dataDir, 'packages', 'own'), { recursive: true })
-  writeFileSync(join(one.dataDir, 'packages', 'own', 'plugin.js'), `
+  writeFileSync(
+    join(one.dataDir, 'packages', 'own', 'plugin.js'),
+    `
 import { definePlugin } from 'agent-platform/plugin'
-export default definePlugin({ name: 'own', version: '1.0.0', kernel: '^1.0.0' })`)
+export default definePlugin({ name: 'own', version: '1.0.0', kernel: '^1.0.0' })`,
+  )
   await one.roster.load(join(one.dataDir, 'packages', 'own'))
-  await until('missed', () => other.roster.list().some(({ state, source }) => state === 'failed' && source.startsWith(other.dataDir)))
-  assert.is(other.roster.list().find(({ state }) => state === 'failed')!.detail.includes('There is nothing at'), true)
+  await until('missed', () =>
+    other.roster
+      .list()
+      .some(({ state, source }) => state === 'failed' && source.startsWith(other.dataDir)),
+  )
+  assert.is(
+    other.roster
+      .list()
+      .find(({ state }) => state === 'failed')!
+      .detail.includes('There is nothing at'),
+    true,
+  )
 })
 
 test.after(async () => {

@@ -1,4 +1,5 @@
-// What a route is: its full path, whatever its parameters are called and wherever its plugin is mounted.
+// What a route is: its full path, whatever its parameters are called and wherever its plugin is
+// mounted.
 import { Type as t } from 'typebox'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -57,8 +58,8 @@ for (const [why, other, sentence] of [
   ],
 ] as const)
   test(`${why} is refused, and nothing has changed`, async () => {
-    const server = await startServer({ plugins: [first] }),
-      before = server.kernel.host.plugins()
+    const server = await startServer({ plugins: [first] })
+    const before = server.kernel.host.plugins()
     assert.match(
       await server.kernel.become([first, other]).then(
         () => 'it serves',
@@ -72,8 +73,8 @@ for (const [why, other, sentence] of [
   })
 
 test('paths that differ in a sign alone come and go each for itself', async () => {
-  const two = serving('two', ['GET /a-b', 'GET /a/b']),
-    server = await startServer({ plugins: [first, two] })
+  const two = serving('two', ['GET /a-b', 'GET /a/b'])
+  const server = await startServer({ plugins: [first, two] })
   const statuses = () =>
     Promise.all(['/a-b', '/a/b'].map(async path => (await server.call('GET', path)).status))
   assert.equal(await statuses(), [200, 200])
@@ -93,10 +94,10 @@ for (const port of ['http', 'queue'] as const)
         defer(() => undone.push('other')),
     } as never)
     const server = await startServer({ plugins: [first] })
-    const http = server.engine<HttpServer>('http'),
-      queue = server.engine<Queue>('queue')
-    const routes = http.routes.bind(http),
-      define = queue.define.bind(queue)
+    const http = server.engine<HttpServer>('http')
+    const queue = server.engine<Queue>('queue')
+    const routes = http.routes.bind(http)
+    const define = queue.define.bind(queue)
     const refuse = () => {
       throw new Error('no room')
     }

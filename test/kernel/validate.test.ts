@@ -1,4 +1,5 @@
-// What a schema is refused for, though no schema of schemas is consulted: a partner's slip must not become a check that lets everything through.
+// What a schema is refused for, though no schema of schemas is consulted: a partner's slip must not
+// become a check that lets everything through.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createValidator } from '#kernel'
@@ -21,28 +22,73 @@ for (const [schema, why] of refused) {
   })
 }
 
-const id = 'ABCDEF00-0000-7000-8000-00000000DEAD', uuid = { type: 'string', format: 'uuid' }
+const id = 'ABCDEF00-0000-7000-8000-00000000DEAD'
+const uuid = { type: 'string', format: 'uuid' }
 const shaped = createValidator().check('body', {
-  type: 'object', required: ['must', 'inner'], additionalProperties: false,
+  type: 'object',
+  required: ['must', 'inner'],
+  additionalProperties: false,
   properties: {
-    must: { type: 'string' }, may: { type: 'string', minLength: 1 }, filled: { type: 'boolean', default: true }, nothing: { anyOf: [{ type: 'string' }, { type: 'null' }] }, any: {},
-    ids: { type: 'array', items: uuid }, id: uuid, idOrNull: { anyOf: [uuid, { type: 'null' }] },
-    inner: { type: 'object', properties: { id: uuid, may: { type: 'integer' } }, required: ['id'] }, several: { anyOf: [{ type: 'object', properties: { a: { type: 'string' } } }, { type: 'object', properties: { a: { type: 'null' } } }] },
+    must: { type: 'string' },
+    may: { type: 'string', minLength: 1 },
+    filled: { type: 'boolean', default: true },
+    nothing: { anyOf: [{ type: 'string' }, { type: 'null' }] },
+    any: {},
+    ids: { type: 'array', items: uuid },
+    id: uuid,
+    idOrNull: { anyOf: [uuid, { type: 'null' }] },
+    inner: { type: 'object', properties: { id: uuid, may: { type: 'integer' } }, required: ['id'] },
+    several: {
+      anyOf: [
+        { type: 'object', properties: { a: { type: 'string' } } },
+        { type: 'object', properties: { a: { type: 'null' } } },
+      ],
+    },
   },
 } as never)
 
 test('null for an optional field is the same as leaving it out, at every depth, unless null is one of its values', () => {
-  const inner = { id, may: null }, written = { must: 'x', may: null, filled: null, nothing: null, any: null, ids: null, several: { a: null }, inner }
-  assert.equal(shaped(written), { must: 'x', filled: true, nothing: null, any: null, several: { a: null }, inner: { id: id.toLowerCase() } })
+  const inner = { id, may: null }
+  const written = {
+    must: 'x',
+    may: null,
+    filled: null,
+    nothing: null,
+    any: null,
+    ids: null,
+    several: { a: null },
+    inner,
+  }
+  assert.equal(shaped(written), {
+    must: 'x',
+    filled: true,
+    nothing: null,
+    any: null,
+    several: { a: null },
+    inner: { id: id.toLowerCase() },
+  })
   assert.throws(() => shaped({ must: null, inner }), /must: must be string/)
   assert.throws(() => shaped({ must: 'x', inner: { id: null } }), /inner\.id: must be string/)
 })
 test('ids are the same in capitals', () => {
-  const lower = id.toLowerCase(), written = { must: id, id, ids: [id, lower], idOrNull: id, inner: { id } }
-  assert.equal(shaped(written), { must: id, filled: true, id: lower, ids: [lower, lower], idOrNull: lower, inner: { id: lower } })
-  const path = createValidator().check('path', { type: 'object', properties: { id: uuid }, required: ['id'] } as never)
+  const lower = id.toLowerCase()
+  const written = { must: id, id, ids: [id, lower], idOrNull: id, inner: { id } }
+  assert.equal(shaped(written), {
+    must: id,
+    filled: true,
+    id: lower,
+    ids: [lower, lower],
+    idOrNull: lower,
+    inner: { id: lower },
+  })
+  const path = createValidator().check('path', {
+    type: 'object',
+    properties: { id: uuid },
+    required: ['id'],
+  } as never)
   assert.equal(path({ id }), { id: lower })
-  for (const wrong of [7, null, {}, [id], 'urn:uuid:' + id]) assert.throws(() => path({ id: wrong }), /id/)
+  for (const wrong of [7, null, {}, [id], 'urn:uuid:' + id])
+    assert.throws(() => path({ id: wrong }), /id/)
 })
 
 test.run()

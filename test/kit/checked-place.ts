@@ -1,4 +1,5 @@
-// A place as a check opens it: an adapter by its URL, on engines of its own for the ports on which it rides.
+// A place as a check opens it: an adapter by its URL, on engines of its own for the ports on which
+// it rides.
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fault } from '#contracts/faults.ts'
@@ -33,38 +34,80 @@ export type Checkplace<T> = {
   marked(text: string): string
 }
 
-const embedded: Readonly<Record<string, string>> = { storage: 'memory:', eventlog: 'memory:', blobs: 'memory:', search: 'memory:', limits: 'memory:', mail: 'memory:', billing: 'ledger:', queue: 'storage:', models: 'scripted:?interval_ms=0' }
+const embedded: Readonly<Record<string, string>> = {
+  storage: 'memory:',
+  eventlog: 'memory:',
+  blobs: 'memory:',
+  search: 'memory:',
+  limits: 'memory:',
+  mail: 'memory:',
+  billing: 'ledger:',
+  queue: 'storage:',
+  models: 'scripted:?interval_ms=0',
+}
 /** `{n}` in a URL is another place for each check. */
 export const placeholder = '{n}'
 
 /** `storage=sqlite:/tmp/{n}.db`, several with spaces between them. INVALID_FIELD names `on`. */
-export function ridesOf(text: string, { needs = [], port, scheme }: Adapter): Record<string, string> {
+export function ridesOf(
+  text: string,
+  { needs = [], port, scheme }: Adapter,
+): Record<string, string> {
   const refuse = (why: string) => fault('INVALID_FIELD', { field: 'on', why })
-  return Object.fromEntries(text.split(/\s+/).filter(Boolean).map(one => {
-    const [, name, url] = /^([a-z]+)=(.+)$/.exec(one) ?? []
-    if (name === undefined || url === undefined) throw refuse(`"${one}" is not written as <port>=<url>`)
-    if (!needs.includes(name)) throw refuse(`${port} ${scheme}: does not ride on ${name}; it rides on ${needs.join(', ') || 'no other port'}`)
-    return [name, url]
-  }))
+  return Object.fromEntries(
+    text
+      .split(/\s+/)
+      .filter(Boolean)
+      .map(one => {
+        const [, name, url] = /^([a-z]+)=(.+)$/.exec(one) ?? []
+        if (name === undefined || url === undefined)
+          throw refuse(`"${one}" is not written as <port>=<url>`)
+        if (!needs.includes(name))
+          throw refuse(
+            `${port} ${scheme}: does not ride on ${name}; it rides on ` +
+              `${needs.join(', ') || 'no other port'}`,
+          )
+        return [name, url]
+      }),
+  )
 }
 
-export async function placeOf<T>({ adapter, url, folders, env, on, folder, mark }: Parts, clock: Clock): Promise<Checkplace<T>> {
-  const n = mark(), marked = (text: string) => text.replaceAll(placeholder, n), dataDir = join(folder, n), below = new Map<string, Lifecycle>()
+export async function placeOf<T>(
+  { adapter, url, folders, env, on, folder, mark }: Parts,
+  clock: Clock,
+): Promise<Checkplace<T>> {
+  const n = mark()
+  const marked = (text: string) => text.replaceAll(placeholder, n)
+  const dataDir = join(folder, n)
+  const below = new Map<string, Lifecycle>()
   mkdirSync(dataDir, { recursive: true })
   const openOn = (one: Adapter, at: string, engine: (name: string) => unknown) =>
-    one.open({ url: new URL(marked(at)), dataDir, clock, log: () => undefined, secret: name => env[name], engine: <E>(name: string) => engine(name) as E })
+    one.open({
+      url: new URL(marked(at)),
+      dataDir,
+      clock,
+      log: () => undefined,
+      secret: name => env[name],
+      engine: <E>(name: string) => engine(name) as E,
+    })
   const engineOf = (name: string) => (name === 'clock' ? clock : below.get(name))
   const ride = async ({ needs = [] }: Adapter) => {
     for (const name of needs) {
       if (engineOf(name)) continue
       const at = on[name] ?? embedded[name]
-      if (at === undefined) throw fault('INVALID_FIELD', { field: 'on', why: `it rides on ${name}, which has no default here; write ${name}=<url>` })
+      if (at === undefined)
+        throw fault('INVALID_FIELD', {
+          field: 'on',
+          why: `it rides on ${name}, which has no default here; write ${name}=<url>`,
+        })
       const { adapter: lower } = await loadAdapter(name, 'on', marked(at), folders)
       await ride(lower)
       below.set(name, (await openOn(lower, at, engineOf)) as Lifecycle)
     }
   }
-  const clean = async () => { for (const engine of [...below.values()].reverse()) await engine.close() }
+  const clean = async () => {
+    for (const engine of [...below.values()].reverse()) await engine.close()
+  }
   try {
     await ride(adapter)
   } catch (error) {
@@ -72,11 +115,15 @@ export async function placeOf<T>({ adapter, url, folders, env, on, folder, mark 
     throw error
   }
   return {
-    marked, clean,
+    marked,
+    clean,
     open: () => openOn(adapter, url, engineOf) as Promise<T>,
     async mortal() {
       const own = new Map([...below].map(([name, engine]) => [name, mortal(engine)]))
-      return { engine: (await openOn(adapter, url, name => own.get(name)?.engine ?? engineOf(name))) as T, die: () => own.forEach(one => one.die()) }
+      return {
+        engine: (await openOn(adapter, url, name => own.get(name)?.engine ?? engineOf(name))) as T,
+        die: () => own.forEach(one => one.die()),
+      }
     },
   }
 }

@@ -1,4 +1,5 @@
-// What every clock promises. `pass` lets that much time go by: a manual clock advances, a real one waits.
+// What every clock promises. `pass` lets that much time go by: a manual clock advances, a real one
+// waits.
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import type { Clock } from '#ports/clock.ts'
@@ -7,7 +8,14 @@ import { rejectsWith, type Test } from './runner.ts'
 const UUID7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const IDS = 20_000
 
-export function clockKit(test: Test, name: string, { open, pass }: { open: () => Promise<Clock>; pass: (clock: Clock, ms: number) => Promise<unknown> }): void {
+export function clockKit(
+  test: Test,
+  name: string,
+  {
+    open,
+    pass,
+  }: { open: () => Promise<Clock>; pass: (clock: Clock, ms: number) => Promise<unknown> },
+): void {
   test(`${name}: time moves on and never back`, async () => {
     const clock = await open()
     const [now, monotonic] = [clock.now(), clock.monotonic()]
@@ -17,7 +25,10 @@ export function clockKit(test: Test, name: string, { open, pass }: { open: () =>
   test(`${name}: a sleeper wakes at its time and not before, the shorter one first`, async () => {
     const clock = await open()
     const woken: string[] = []
-    const both = [clock.sleep(40).then(() => woken.push('long')), clock.sleep(10).then(() => woken.push('short'))]
+    const both = [
+      clock.sleep(40).then(() => woken.push('long')),
+      clock.sleep(10).then(() => woken.push('short')),
+    ]
     assert.deepEqual(woken, [])
     await pass(clock, 80)
     await Promise.all(both)
@@ -54,7 +65,12 @@ export function clockKit(test: Test, name: string, { open, pass }: { open: () =>
     assert.deepEqual(during, before)
   })
   test(`${name}: an id that is to come after another one does, however far ahead that clock was, and the ids after it do not follow it there`, async () => {
-    const clock = await open(), before = clock.id(), ahead = `${(BigInt(`0x${before.slice(0, 8)}${before.slice(9, 13)}`) + 300_000n).toString(16).padStart(12, '0').replace(/^(.{8})/, '$1-')}-7fff-bfff-ffffffffffff`
+    const clock = await open()
+    const before = clock.id()
+    const ahead = `${(BigInt(`0x${before.slice(0, 8)}${before.slice(9, 13)}`) + 300_000n)
+      .toString(16)
+      .padStart(12, '0')
+      .replace(/^(.{8})/, '$1-')}-7fff-bfff-ffffffffffff`
     const later = clock.id(ahead)
     assert.ok(UUID7.test(later) && later > ahead, `${later} after ${ahead}`)
     assert.ok(clock.id(before) > before && clock.id() < ahead)
@@ -62,20 +78,22 @@ export function clockKit(test: Test, name: string, { open, pass }: { open: () =>
   test(`${name}: ids are UUIDs of version 7 that never repeat and sort in the order of their making`, async () => {
     const clock = await open()
     const ids = Array.from({ length: IDS }, () => clock.id())
-    assert.ok(ids.every((id) => UUID7.test(id)))
+    assert.ok(ids.every(id => UUID7.test(id)))
     assert.equal(new Set(ids).size, IDS)
     assert.deepEqual(ids.toSorted(), ids)
     await pass(clock, 50)
     const later = clock.id()
     assert.ok(later > ids.at(-1)!)
-    assert.ok(Math.abs(Number.parseInt(later.replaceAll('-', '').slice(0, 12), 16) - clock.now()) < 1000)
+    assert.ok(
+      Math.abs(Number.parseInt(later.replaceAll('-', '').slice(0, 12), 16) - clock.now()) < 1000,
+    )
   })
   test(`${name}: randomness has the asked length, fills its range and differs from draw to draw`, async () => {
     const clock = await open()
     assert.equal(clock.randomBytes(33).length, 33)
     assert.notDeepEqual(clock.randomBytes(16), clock.randomBytes(16))
     const draws = Array.from({ length: 2000 }, () => clock.random())
-    assert.ok(draws.every((draw) => draw >= 0 && draw < 1))
+    assert.ok(draws.every(draw => draw >= 0 && draw < 1))
     assert.ok(Math.min(...draws) < 0.01 && Math.max(...draws) > 0.99)
   })
 }

@@ -3,11 +3,22 @@ import type { StorageEngine } from '#ports/storage.ts'
 import { Keys, Memberships, Users } from '../../plugins/identity/collections.ts'
 import type { Account, TestServer } from './server.ts'
 
-export async function colleagueOf(server: TestServer, { org_id: orgId }: Account): Promise<Account> {
-  const made = await server.account(0), storage = server.engine<StorageEngine>('storage'), userId = made.user_id
+export async function colleagueOf(
+  server: TestServer,
+  { org_id: orgId }: Account,
+): Promise<Account> {
+  const made = await server.account(0)
+  const storage = server.engine<StorageEngine>('storage')
+  const userId = made.user_id
   await storage.update(Users, userId, { set: { orgId } })
   await storage.updateMany(Keys, { userId }, { set: { orgId } })
-  await storage.insert(Memberships, { id: crypto.randomUUID(), orgId, userId, role: 'member', createdAt: Date.now() })
+  await storage.insert(Memberships, {
+    id: crypto.randomUUID(),
+    orgId,
+    userId,
+    role: 'member',
+    createdAt: Date.now(),
+  })
   const { body } = await server.call('POST', '/auth/token', { body: { api_key: made.api_key } })
   return { ...made, org_id: orgId, token: (body as { access_token: string }).access_token }
 }

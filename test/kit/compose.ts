@@ -14,7 +14,12 @@ export type Service = {
   readonly deploy?: { readonly replicas: number }
   readonly depends_on?: Readonly<Record<string, unknown>>
 }
-export type Compose = { readonly services: Readonly<Record<string, Service>>; readonly volumes: object; readonly secrets: Readonly<Record<string, { readonly file: string }>> }
+export type Compose = {
+  readonly services: Readonly<Record<string, Service>>
+  readonly volumes: object
+  readonly secrets: Readonly<Record<string, { readonly file: string }>>
+}
 
 const home = resolve(import.meta.dirname, '../..')
-export const readCompose = (): Compose => parse(readFileSync(resolve(home, 'docker-compose.yml'), 'utf8'), { merge: true }) as Compose
+export const readCompose = (): Compose =>
+  parse(readFileSync(resolve(home, 'docker-compose.yml'), 'utf8'), { merge: true }) as Compose

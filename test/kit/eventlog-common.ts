@@ -5,11 +5,17 @@ import type { EventlogEngine, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
 export type On = (title: string, run: (log: EventlogEngine) => Promise<void>) => void
 
 export const event = (n: number): NewEvent => ({ type: 'delta', data: { n } })
-export const events = (count: number, from = 1): NewEvent[] => Array.from({ length: count }, (_, n) => event(from + n))
+export const events = (count: number, from = 1): NewEvent[] =>
+  Array.from({ length: count }, (_, n) => event(from + n))
 export const seqs = (list: readonly LoggedEvent[]) => list.map(({ seq }) => seq)
 
 /** Follows until `last` has come, then stops by leaving the loop. */
-export async function followTo(log: EventlogEngine, stream: string, last: number, after = 0): Promise<LoggedEvent[]> {
+export async function followTo(
+  log: EventlogEngine,
+  stream: string,
+  last: number,
+  after = 0,
+): Promise<LoggedEvent[]> {
   const found: LoggedEvent[] = []
   const { signal } = new AbortController()
   for await (const batch of log.follow(stream, { after, signal })) {
@@ -19,7 +25,10 @@ export async function followTo(log: EventlogEngine, stream: string, last: number
   return found
 }
 
-/** What one of two engines on the same log appends, the other follows: each event once, in order, whenever the follower began. */
+/**
+ * What one of two engines on the same log appends, the other follows: each event once, in order,
+ * whenever the follower began.
+ */
 export async function followedAcross(one: EventlogEngine, other: EventlogEngine): Promise<void> {
   const following = [followTo(other, 'a', 300), followTo(other, 'a', 300, 17)]
   for (let n = 0; n < 30; n++) {

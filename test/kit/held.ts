@@ -4,7 +4,10 @@ import { runInNewContext } from 'node:vm'
 
 const everyBytes = 8_388_608
 
-/** `most()`: the most that was held at once above what was held at first, in bytes; looked at after every 8 MiB of `watched(source)`. */
+/**
+ * `most()`: the most that was held at once above what was held at first, in bytes; looked at after
+ * every 8 MiB of `watched(source)`.
+ */
 export function heldBuffers() {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
@@ -21,7 +24,8 @@ export function heldBuffers() {
     async *watched(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
       let passed = 0
       for await (const part of source) {
-        if (Math.floor(passed / everyBytes) !== Math.floor((passed += part.length) / everyBytes)) most = Math.max(most, held() - first)
+        if (Math.floor(passed / everyBytes) !== Math.floor((passed += part.length) / everyBytes))
+          most = Math.max(most, held() - first)
         yield part
       }
     },

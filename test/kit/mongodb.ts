@@ -8,7 +8,8 @@ export function freshDatabase(server = mongoUrl!) {
   const url = new URL(server)
   url.pathname = `/kit_${randomUUID().slice(0, 8)}`
   return {
-    url, connect: () => connect(url),
+    url,
+    connect: () => connect(url),
     async clean() {
       const { db, close } = await connect(url)
       await db.dropDatabase()

@@ -1,4 +1,5 @@
-// The scoped faces of the ports, dressed as engines, so that a kit can be run a second time within one organisation of two.
+// The scoped faces of the ports, dressed as engines, so that a kit can be run a second time within
+// one organisation of two.
 import assert from 'node:assert/strict'
 import type { Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
@@ -10,13 +11,19 @@ import { scopeEventlog } from '../../kernel/scoped-ports/streams.ts'
 import { scopeSearch } from '../../kernel/scoped-ports/passages.ts'
 import { tenantStore } from '../../kernel/scoped-ports/storage.ts'
 
-const [ours, theirs] = ['00000000-0000-7000-8000-00000000000a', '00000000-0000-7000-8000-00000000000b']
+const [ours, theirs] = [
+  '00000000-0000-7000-8000-00000000000a',
+  '00000000-0000-7000-8000-00000000000b',
+]
 /** What the stamp adds to a document: `,"orgId":"…"`. */
 const stampBytes = `,"orgId":"${ours}"`.length
 /** What its organisation adds to its id: `@…/`. */
 const placeBytes = `@${ours}/`.length
 
-const asTenants = <D extends Doc>(collection: Collection<D>): Collection<D> => ({ ...collection, scope: 'tenant' })
+const asTenants = <D extends Doc>(collection: Collection<D>): Collection<D> => ({
+  ...collection,
+  scope: 'tenant',
+})
 /** `free` is the field that the kit makes unique later, when it has corrected its own documents. */
 const plain = (doc: Doc): Doc => {
   const { free: _, ...rest } = doc as Doc & { free?: unknown }
@@ -26,16 +33,32 @@ const bare = <D extends Doc>(doc: D): D => {
   const { orgId: _, ...rest } = doc as D & { orgId?: string }
   return rest as unknown as D
 }
-/** Every write is made in another organisation too, under the same id and the same unique keys: its rows must never be seen, counted, changed or in the way. */
+/**
+ * Every write is made in another organisation too, under the same id and the same unique keys: its
+ * rows must never be seen, counted, changed or in the way.
+ */
 export function scopedStorage(engine: StorageEngine): StorageEngine {
-  const store = tenantStore(engine, ours, () => undefined), other = tenantStore(engine, theirs, () => undefined)
-  const shadow = <D extends Doc>(c: Collection<D>, doc: D) => (typeof doc.id === 'string' && doc.id ? other.insert(asTenants(c), plain(doc) as D).catch(() => undefined) : undefined)
+  const store = tenantStore(engine, ours, () => undefined)
+  const other = tenantStore(engine, theirs, () => undefined)
+  const shadow = <D extends Doc>(c: Collection<D>, doc: D) =>
+    typeof doc.id === 'string' && doc.id
+      ? other.insert(asTenants(c), plain(doc) as D).catch(() => undefined)
+      : undefined
   return {
     limits: { documentBytesMax: engine.limits.documentBytesMax - stampBytes - placeBytes },
     exclusive: engine.exclusive,
     define: c => defineCollection(engine, asTenants(c)),
-    collections: async () => (await engine.collections()).map(({ ids: _, ...c }) => ({ ...c, scope: 'platform', ...(c.unique ? { unique: c.unique.map(fields => fields.filter(field => field !== 'orgId')) } : {}) })),
-    durable: () => engine.durable(), ping: () => engine.ping(), close: () => engine.close(),
+    collections: async () =>
+      (await engine.collections()).map(({ ids: _, ...c }) => ({
+        ...c,
+        scope: 'platform',
+        ...(c.unique
+          ? { unique: c.unique.map(fields => fields.filter(field => field !== 'orgId')) }
+          : {}),
+      })),
+    durable: () => engine.durable(),
+    ping: () => engine.ping(),
+    close: () => engine.close(),
     ...(engine.epoch ? { epoch: () => engine.epoch!() } : {}),
     insert: async (c, doc) => {
       await store.insert(asTenants(c), doc)
@@ -65,10 +88,12 @@ export function scopedStorage(engine: StorageEngine): StorageEngine {
   }
 }
 
-const kit = { name: 'kit' }, within = `${ours}/${kit.name}/`
+const kit = { name: 'kit' }
+const within = `${ours}/${kit.name}/`
 /** The same names are written in another organisation too. */
 export function scopedEventlog(engine: EventlogEngine): EventlogEngine {
-  const log = scopeEventlog(engine, kit).tenant({ orgId: ours }), other = scopeEventlog(engine, kit).tenant({ orgId: theirs })
+  const log = scopeEventlog(engine, kit).tenant({ orgId: ours })
+  const other = scopeEventlog(engine, kit).tenant({ orgId: theirs })
   return {
     ...log,
     limits: { ...engine.limits, streamNameMax: engine.limits.streamNameMax - within.length },
@@ -78,33 +103,45 @@ export function scopedEventlog(engine: EventlogEngine): EventlogEngine {
       return last
     },
     // Whoever lists and restores streams does so beneath all organisations.
-    streams: async ({ after, limit }) => (await engine.streams({ after: `${within}${after ?? ''}`, limit })).filter(name => name.startsWith(within)).map(name => name.slice(within.length)),
+    streams: async ({ after, limit }) =>
+      (await engine.streams({ after: `${within}${after ?? ''}`, limit }))
+        .filter(name => name.startsWith(within))
+        .map(name => name.slice(within.length)),
     restore: (stream, after, events) => engine.restore(`${within}${stream}`, after, events),
-    durable: () => engine.durable(), ping: () => engine.ping(), close: () => engine.close(),
+    durable: () => engine.durable(),
+    ping: () => engine.ping(),
+    close: () => engine.close(),
     ...(engine.epoch ? { epoch: () => engine.epoch!() } : {}),
   }
 }
 
 /** Pages of what others than this organisation have. */
-const without = ({ addresses }: Pick<BlobsEngine, 'addresses'>, orgId: string): BlobsEngine['addresses'] => async ({ after, limit }) => {
-  const found: string[] = []
-  for (let from = after; found.length < limit; ) {
-    const page = await addresses({ ...(from === undefined ? {} : { after: from }), limit })
-    found.push(...page.filter(address => !address.startsWith(orgId)))
-    from = page.at(-1)
-    if (page.length < limit) break
+const without =
+  ({ addresses }: Pick<BlobsEngine, 'addresses'>, orgId: string): BlobsEngine['addresses'] =>
+  async ({ after, limit }) => {
+    const found: string[] = []
+    for (let from = after; found.length < limit; ) {
+      const page = await addresses({ ...(from === undefined ? {} : { after: from }), limit })
+      found.push(...page.filter(address => !address.startsWith(orgId)))
+      from = page.at(-1)
+      if (page.length < limit) break
+    }
+    return found.slice(0, limit)
   }
-  return found.slice(0, limit)
-}
 
-/** What is put is put in another organisation too: its bytes must keep nothing alive and be nobody else's. A name that is no organisation's never reaches the engine. */
+/**
+ * What is put is put in another organisation too: its bytes must keep nothing alive and be nobody
+ * else's. A name that is no organisation's never reaches the engine.
+ */
 export function scopedBlobs(engine: BlobsEngine): BlobsEngine {
   const { tenant } = scopeBlobs(engine)
   const shadowed = (blobs: Blobs): Blobs => ({
     ...blobs,
     async put(content, options) {
       const blob = await blobs.put(content, options)
-      await tenant({ orgId: theirs }).put(blobs.get(blob.hash)).catch(() => undefined)
+      await tenant({ orgId: theirs })
+        .put(blobs.get(blob.hash))
+        .catch(() => undefined)
       return blob
     },
   })
@@ -115,20 +152,26 @@ export function scopedBlobs(engine: BlobsEngine): BlobsEngine {
       return engine.within(orgId)
     },
     addresses: without(engine, theirs),
-    ping: () => engine.ping(), close: () => engine.close(),
+    ping: () => engine.ping(),
+    close: () => engine.close(),
   }
 }
 
-/** What is indexed in one organisation's collection is indexed in another's too, with more that would be in the way of everything: it must be nowhere. */
+/**
+ * What is indexed in one organisation's collection is indexed in another's too, with more that
+ * would be in the way of everything: it must be nowhere.
+ */
 export function scopedSearch(engine: SearchEngine): SearchEngine {
-  const { tenant } = scopeSearch(engine), shadow = '00000000-0000-7000-8000-0000000000ff'
+  const { tenant } = scopeSearch(engine)
+  const shadow = '00000000-0000-7000-8000-0000000000ff'
   return {
     within(orgId) {
       if (!/^[0-9a-f-]{36}$/.test(orgId)) {
         assert.throws(() => tenant({ orgId }), /without an organisation/)
         return engine.within(orgId)
       }
-      const own = tenant({ orgId }), other = tenant({ orgId: shadow })
+      const own = tenant({ orgId })
+      const other = tenant({ orgId: shadow })
       return {
         ...own,
         async define(collection, spec) {
@@ -137,13 +180,23 @@ export function scopedSearch(engine: SearchEngine): SearchEngine {
         },
         async index(collection, passages, options) {
           const indexed = await own.index(collection, passages, options)
-          await other.index(collection, passages.map(passage => ({ ...passage, id: `shadow-${passage.id}`, text: `${passage.text} ${passage.text}` }))).catch(() => undefined)
+          await other
+            .index(
+              collection,
+              passages.map(passage => ({
+                ...passage,
+                id: `shadow-${passage.id}`,
+                text: `${passage.text} ${passage.text}`,
+              })),
+            )
+            .catch(() => undefined)
           return indexed
         },
       }
     },
     addresses: without(engine, shadow),
     contents: (...asked) => engine.contents(...asked),
-    ping: () => engine.ping(), close: () => engine.close(),
+    ping: () => engine.ping(),
+    close: () => engine.close(),
   }
 }

@@ -1,4 +1,5 @@
-// A server that does nothing but write, to be killed: it says on its output which documents are on disk, or that a promise was broken.
+// A server that does nothing but write, to be killed: it says on its output which documents are on
+// disk, or that a promise was broken.
 import { systemClock } from '#adapters/clock/system.ts'
 import storage from '#adapters/storage/sqlite.ts'
 import { hasCode } from '#contracts/faults.ts'
@@ -15,11 +16,18 @@ say('open')
 for (let at = 0; ; at += 10) {
   const epoch = engine.epoch!()
   try {
-    await Promise.all(Array.from({ length: 10 }, (_, n) => engine.insert(things, { id: `t${at + n}`, pad: 'x'.repeat(Number(pad)) } as { id: string })))
+    await Promise.all(
+      Array.from({ length: 10 }, (_, n) =>
+        engine.insert(things, { id: `t${at + n}`, pad: 'x'.repeat(Number(pad)) } as { id: string }),
+      ),
+    )
     await engine.durable()
     for (let n = 0; n < 10; n++) say(`t${at + n}`)
   } catch (error) {
-    say(`refused ${hasCode(error, 'STORAGE_FULL') || hasCode(error, 'UNAVAILABLE')} ${epoch !== engine.epoch!()} ${(await engine.get(things, 't0'))?.id}`)
+    say(
+      `refused ${hasCode(error, 'STORAGE_FULL') || hasCode(error, 'UNAVAILABLE')} ` +
+        `${epoch !== engine.epoch!()} ${(await engine.get(things, 't0'))?.id}`,
+    )
     await engine.close()
     break
   }

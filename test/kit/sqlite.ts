@@ -14,10 +14,14 @@ export async function sqlitePlace<C extends Clock>(clock: C) {
   const path = join(folder, 'data', 'platform.db')
   const engineOf = (engine: unknown) => ({ clock, dataDir: folder, engine: <T>() => engine as T })
   return {
-    clock, folder, path,
-    open: (parameters = '', at = path): Promise<StorageEngine> => storage.open(opening(`sqlite:${at}${parameters}`, engineOf(undefined))),
+    clock,
+    folder,
+    path,
+    open: (parameters = '', at = path): Promise<StorageEngine> =>
+      storage.open(opening(`sqlite:${at}${parameters}`, engineOf(undefined))),
     /** On the storage's thread when it is given, else on one of its own. */
-    openLog: (engine?: StorageEngine, at = path): Promise<EventlogEngine> => eventlog.open(opening(`sqlite:${at}`, engineOf(engine))),
+    openLog: (engine?: StorageEngine, at = path): Promise<EventlogEngine> =>
+      eventlog.open(opening(`sqlite:${at}`, engineOf(engine))),
     clean: () => rm(folder, { recursive: true, force: true }),
   }
 }

@@ -1,4 +1,5 @@
-// Documents that were written before ids lay within organisations: they are placed, whenever the process dies in between, and nobody misses one.
+// Documents that were written before ids lay within organisations: they are placed, whenever the
+// process dies in between, and nobody misses one.
 import assert from 'node:assert/strict'
 import { isFault } from '#contracts/faults.ts'
 import { collection, type Collection, type StorageEngine } from '#ports/storage.ts'
@@ -96,8 +97,8 @@ export function placementKit(test: Test, name: string, place: () => Promise<Plac
     await kept.clean?.()
   })
   test(`${name}: a collection whose ids lie within organisations does not become global`, async () => {
-    const kept = await place(),
-      engine = await kept.open()
+    const kept = await place()
+    const engine = await kept.open()
     await defineCollection(engine, now)
     await of(engine, ours).insert(now, { id: 'a', size: 1 } as Setting)
     await assert.rejects(

@@ -16,14 +16,14 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { askServer, serveAdmin, socketPath } from '../../kernel/cli/admin.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'agent-platform-socket-')),
-  made: string[] = []
+const home = mkdtempSync(join(tmpdir(), 'agent-platform-socket-'))
+const made: string[] = []
 /** Deep enough that the socket's path would not fit in it. */
 function deep(name: string): { dataDir: string; path: string; folder: string } {
   const dataDir = join(home, name.padEnd(100, 'x'))
   mkdirSync(dataDir, { mode: 0o700 })
-  const path = socketPath(dataDir),
-    folder = dirname(path)
+  const path = socketPath(dataDir)
+  const folder = dirname(path)
   made.push(folder)
   return { dataDir, path, folder }
 }

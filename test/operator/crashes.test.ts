@@ -16,7 +16,8 @@ function write(folder: string, name: string, text: string): string {
   writeFileSync(join(folder, name, 'package.json'), '{ "type": "module" }')
   writeFileSync(
     join(folder, name, 'plugin.js'),
-    `import { definePlugin } from 'agent-platform/plugin'\nimport { SystemClock } from 'agent-platform/ports/clock'\n${text}`,
+    `import { definePlugin } from 'agent-platform/plugin'\nimport { SystemClock } from ` +
+      `'agent-platform/ports/clock'\n${text}`,
   )
   return join(folder, name, 'plugin.js')
 }
@@ -28,12 +29,16 @@ const failed = async (env: Record<string, string>) =>
   )
 
 test('one that throws from a timer ends two processes; the third serves without it and says so, until it changes', async () => {
-  const plugins = join(home, 'late'),
-    env = { DATA_DIR: join(home, 'late-data'), PLUGINS_DIR: plugins }
+  const plugins = join(home, 'late')
+  const env = { DATA_DIR: join(home, 'late-data'), PLUGINS_DIR: plugins }
   const entry = write(
     plugins,
     'late',
-    `${plugin('late', `uses: { clock: SystemClock }, start: ({ clock }) => { setTimeout(() => { throw new Error('too late to catch') }, 700) }`)}`,
+    `${plugin(
+      'late',
+      'uses: { clock: SystemClock }, start: ({ clock }) => { setTimeout(() => { throw new ' +
+        `Error('too late to catch') }, 700) }`,
+    )}`,
   )
   write(plugins, 'sound', plugin('sound'))
   for (let life = 1; life <= 2; life++) {
@@ -62,8 +67,8 @@ test('one that throws from a timer ends two processes; the third serves without 
 })
 
 test('one that ends the process while it is imported is left out too', async () => {
-  const plugins = join(home, 'exits'),
-    env = { DATA_DIR: join(home, 'exits-data'), PLUGINS_DIR: plugins }
+  const plugins = join(home, 'exits')
+  const env = { DATA_DIR: join(home, 'exits-data'), PLUGINS_DIR: plugins }
   write(plugins, 'exits', `process.exit(3)\n${plugin('exits')}`)
   for (let life = 1; life <= 2; life++)
     assert.match(
@@ -83,10 +88,10 @@ test('one that ends the process while it is imported is left out too', async () 
 
 test("what is found in a stack: the innermost file in the folder of a plugin that is not the platform's own", () => {
   let now = 1_000_000
-  const dataDir = mkdtempSync(join(home, 'unit-')),
-    folder = mkdtempSync(join(home, 'project-'))
-  const entry = write(folder, 'mine', plugin('mine')),
-    other = write(folder, 'other', plugin('other'))
+  const dataDir = mkdtempSync(join(home, 'unit-'))
+  const folder = mkdtempSync(join(home, 'project-'))
+  const entry = write(folder, 'mine', plugin('mine'))
+  const other = write(folder, 'other', plugin('other'))
   const make = () =>
     createCrashes({
       dataDir,
@@ -95,13 +100,13 @@ test("what is found in a stack: the innermost file in the folder of a plugin tha
       endsMax: 2,
       withinMs: 3_600_000,
     })
-  const crashes = make(),
-    serving = [
-      { entry, name: 'mine' },
-      { entry: other, name: 'other' },
-      { entry: join(builtInDir, 'runs/plugin.ts'), name: 'runs' },
-      { entry: '', name: 'given' },
-    ]
+  const crashes = make()
+  const serving = [
+    { entry, name: 'mine' },
+    { entry: other, name: 'other' },
+    { entry: join(builtInDir, 'runs/plugin.ts'), name: 'runs' },
+    { entry: '', name: 'given' },
+  ]
   const thrown = (...files: string[]) =>
     Object.assign(new Error('x'), {
       stack: `Error: x\n${files.map(file => `    at f (${file}:3:7)`).join('\n')}`,
@@ -132,11 +137,11 @@ test("what is found in a stack: the innermost file in the folder of a plugin tha
 })
 
 test('a load that a stop or a refusal ends is no crash', async () => {
-  const dataDir = mkdtempSync(join(home, 'during-')),
-    entry = write(dataDir, 'mine', plugin('mine'))
+  const dataDir = mkdtempSync(join(home, 'during-'))
+  const entry = write(dataDir, 'mine', plugin('mine'))
   const make = () =>
-      createCrashes({ dataDir, now: () => 5, log: () => undefined, endsMax: 1, withinMs: 1000 }),
-    crashes = make()
+    createCrashes({ dataDir, now: () => 5, log: () => undefined, endsMax: 1, withinMs: 1000 })
+  const crashes = make()
   await crashes.during(entry, () => Promise.reject(new Error('refused'))).catch(() => undefined)
   assert.is(make().refusal(entry), undefined)
   void crashes.during(entry, () => new Promise(() => undefined))

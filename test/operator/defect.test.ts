@@ -1,4 +1,5 @@
-// What nobody catches ends a process in order: told as a defect, runs handed over, an exit code that a supervisor sees.
+// What nobody catches ends a process in order: told as a defect, runs handed over, an exit code
+// that a supervisor sees.
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,9 +8,12 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { endProcesses, signUp, startProcess, type Process } from '../kit/process.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'agent-platform-defect-')), plugins = join(home, 'plugins')
+const home = mkdtempSync(join(tmpdir(), 'agent-platform-defect-'))
+const plugins = join(home, 'plugins')
 mkdirSync(join(plugins, 'careless'), { recursive: true })
-writeFileSync(join(plugins, 'careless', 'plugin.js'), `import { definePlugin } from 'agent-platform/plugin'
+writeFileSync(
+  join(plugins, 'careless', 'plugin.js'),
+  `import { definePlugin } from 'agent-platform/plugin'
 const later = act => ({ summary: 'Fails later', auth: 'public', reply: { type: 'null' } })
 export default definePlugin({
   name: 'careless', version: '1.0.0', kernel: '^1.0.0',
@@ -19,26 +23,57 @@ export default definePlugin({
     'POST /reject': () => { void Promise.reject(new Error('nobody awaits this')); return null },
   },
 })
-`)
+`,
+)
 type Line = Record<string, unknown> & { error?: { message: string } }
-const linesOf = (server: Process) => server.errors().split('\n').filter(Boolean).map(line => JSON.parse(line) as Line)
+const linesOf = (server: Process) =>
+  server
+    .errors()
+    .split('\n')
+    .filter(Boolean)
+    .map(line => JSON.parse(line) as Line)
 
-for (const [route, kind, message] of [['throw', 'uncaughtException', 'nobody catches sk_live_…'], ['reject', 'unhandledRejection', 'nobody awaits this']] as const) test(`${kind}: it is told with its plugin and without secrets, and the process hands its runs over and ends with 70`, async () => {
-  const env = { DATA_DIR: join(home, route), PLUGINS_DIR: plugins, MODELS_URL: 'scripted:?tokens=100&interval_ms=20' }, server = await startProcess({ ...env, LOG_LEVEL: 'info' })
-  const { token } = await signUp(server.base, env, 100), headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const { run_id: run } = (await (await fetch(`${server.base}/chat`, { method: 'POST', headers, body: '{"message":"long"}' })).json()) as { run_id: string }
-  const ended = once(server.child, 'exit')
-  await fetch(`${server.base}/${route}`, { method: 'POST' }).then(response => response.text(), () => undefined)
-  assert.equal(await ended, [70, null])
-  const lines = linesOf(server), defect = lines.find(({ event }) => event === 'process.defect')
-  assert.equal([defect?.['level'], defect?.['kind'], defect?.['plugin'], defect?.error?.message], ['error', kind, 'careless', message])
-  assert.ok(lines.some(({ event, signal }) => event === 'stopping' && signal === 'defect'), 'it is the ordinary stop')
-  assert.not.match(server.errors(), /sk_live_a/)
-  if (route === 'reject') return
-  const next = await startProcess(env)
-  assert.match(await (await fetch(`${next.base}/runs/${run}/events`, { headers })).text(), /event: done\n.*\n\n$/)
-  await next.kill('SIGTERM')
-})
+for (const [route, kind, message] of [
+  ['throw', 'uncaughtException', 'nobody catches sk_live_…'],
+  ['reject', 'unhandledRejection', 'nobody awaits this'],
+] as const)
+  test(`${kind}: it is told with its plugin and without secrets, and the process hands its runs over and ends with 70`, async () => {
+    const env = {
+      DATA_DIR: join(home, route),
+      PLUGINS_DIR: plugins,
+      MODELS_URL: 'scripted:?tokens=100&interval_ms=20',
+    }
+    const server = await startProcess({ ...env, LOG_LEVEL: 'info' })
+    const { token } = await signUp(server.base, env, 100)
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const { run_id: run } = (await (
+      await fetch(`${server.base}/chat`, { method: 'POST', headers, body: '{"message":"long"}' })
+    ).json()) as { run_id: string }
+    const ended = once(server.child, 'exit')
+    await fetch(`${server.base}/${route}`, { method: 'POST' }).then(
+      response => response.text(),
+      () => undefined,
+    )
+    assert.equal(await ended, [70, null])
+    const lines = linesOf(server)
+    const defect = lines.find(({ event }) => event === 'process.defect')
+    assert.equal(
+      [defect?.['level'], defect?.['kind'], defect?.['plugin'], defect?.error?.message],
+      ['error', kind, 'careless', message],
+    )
+    assert.ok(
+      lines.some(({ event, signal }) => event === 'stopping' && signal === 'defect'),
+      'it is the ordinary stop',
+    )
+    assert.not.match(server.errors(), /sk_live_a/)
+    if (route === 'reject') return
+    const next = await startProcess(env)
+    assert.match(
+      await (await fetch(`${next.base}/runs/${run}/events`, { headers })).text(),
+      /event: done\n.*\n\n$/,
+    )
+    await next.kill('SIGTERM')
+  })
 
 test.after(async () => {
   await endProcesses()

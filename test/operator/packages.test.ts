@@ -1,4 +1,5 @@
-// A package that is added at one process serves at every other on the same storage, each with a DATA_DIR of its own; what was not added so does not come in.
+// A package that is added at one process serves at every other on the same storage, each with a
+// DATA_DIR of its own; what was not added so does not come in.
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,18 +12,34 @@ import { Parcels, Parts } from '../../plugins/operator/parcels.ts'
 import { lasting, until } from '../kit/engine.ts'
 import { endServers, startServer, type TestServer } from '../kit/server.ts'
 
-const dir = mkdtempSync(join(tmpdir(), 'agent-platform-packages-')), AUTH_SECRET = 'a secret of this installation, long enough'
+const dir = mkdtempSync(join(tmpdir(), 'agent-platform-packages-'))
+const AUTH_SECRET = 'a secret of this installation, long enough'
 const write = (folder: string, files: Record<string, string | object>) => {
   mkdirSync(join(dir, folder), { recursive: true })
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(dir, folder, name), typeof content === 'string' ? content : JSON.stringify(content))
+  for (const [name, content] of Object.entries(files))
+    writeFileSync(
+      join(dir, folder, name),
+      typeof content === 'string' ? content : JSON.stringify(content),
+    )
   return join(dir, folder)
 }
 /** With a dependency, and with more bytes than one part takes, which no packing makes smaller. */
 const packed = (version: string) => {
-  write('words', { 'package.json': { name: 'words', version, type: 'module', main: 'index.js' }, 'index.js': `export const word = 'hello ${version}'` })
+  write('words', {
+    'package.json': { name: 'words', version, type: 'module', main: 'index.js' },
+    'index.js': `export const word = 'hello ${version}'`,
+  })
   return write('greeter', {
-    'package.json': { name: '@acme/greeter', version, type: 'module', main: 'plugin.js', dependencies: { words: 'file:../words' } },
-    'noise.txt': Array.from({ length: 10 }, () => Buffer.from(crypto.getRandomValues(new Uint8Array(60_000))).toString('base64')).join(''),
+    'package.json': {
+      name: '@acme/greeter',
+      version,
+      type: 'module',
+      main: 'plugin.js',
+      dependencies: { words: 'file:../words' },
+    },
+    'noise.txt': Array.from({ length: 10 }, () =>
+      Buffer.from(crypto.getRandomValues(new Uint8Array(60_000))).toString('base64'),
+    ).join(''),
     'plugin.js': `
 import { definePlugin } from 'agent-platform/plugin'
 import { contract } from 'agent-platform/contract'
@@ -32,62 +49,102 @@ export default definePlugin({ name: 'greeter', version: '${version}', kernel: '^
   routes: { 'GET /greeter': () => word } })`,
   })
 }
-const start = (given: ReturnType<typeof lasting> & { clock?: Clock }, secret: string | undefined = AUTH_SECRET) => startServer({ given, env: secret ? { AUTH_SECRET: secret } : {} })
-const command = (server: TestServer, name: string, given: object) => server.kernel.commands().get(name)!.run(given) as Promise<Record<string, unknown>>
+const start = (
+  given: ReturnType<typeof lasting> & { clock?: Clock },
+  secret: string | undefined = AUTH_SECRET,
+) => startServer({ given, env: secret ? { AUTH_SECRET: secret } : {} })
+const command = (server: TestServer, name: string, given: object) =>
+  server.kernel.commands().get(name)!.run(given) as Promise<Record<string, unknown>>
 const answerOf = async (server: TestServer) => {
   const { status, body } = await server.call('GET', '/greeter')
   return status === 200 ? body : status
 }
-const everywhere = (what: string, servers: readonly TestServer[], expected: unknown) => until(what, async () => (await Promise.all(servers.map(answerOf))).every(answer => answer === expected))
-const failureAt = (server: TestServer) => server.roster.list().find(({ state }) => state === 'failed')?.detail ?? ''
-/** Why it failed to come; at the next try, which may begin at once, there is no such word for a while. */
+const everywhere = (what: string, servers: readonly TestServer[], expected: unknown) =>
+  until(what, async () =>
+    (await Promise.all(servers.map(answerOf))).every(answer => answer === expected),
+  )
+const failureAt = (server: TestServer) =>
+  server.roster.list().find(({ state }) => state === 'failed')?.detail ?? ''
+/**
+ * Why it failed to come; at the next try, which may begin at once, there is no such word for a
+ * while.
+ */
 const missed = async (server: TestServer): Promise<string> => {
   let why = ''
   await until('missed', () => (why = failureAt(server)) !== '')
   return why
 }
-const countsOf = async ({ storage }: { storage: StorageEngine }) => [await storage.count(Parcels), await storage.count(Parts)]
+const countsOf = async ({ storage }: { storage: StorageEngine }) => [
+  await storage.count(Parcels),
+  await storage.count(Parts),
+]
 
 test('it is added, upgraded, gone back from and removed at all; one that starts later and one that lost its folder have it too', async () => {
-  const given = lasting({ exclusive: false }), [one, other] = [await start(given), await start(given)]
+  const given = lasting({ exclusive: false })
+  const [one, other] = [await start(given), await start(given)]
   const { integrity } = await command(one, 'plugins add', { package: packed('1.0.0') })
   assert.type(integrity, 'string')
   await everywhere('added', [one, other], 'hello 1.0.0')
   const [parcels, parts] = await countsOf(given)
   assert.is(parcels, 1)
   assert.ok(parts! > 1, 'it takes several parts')
-  assert.ok(other.roster.list().find(({ name }) => name === 'greeter')!.source.startsWith(join(other.dataDir, 'packages', '@acme+greeter', '1.0.0-')))
+  assert.ok(
+    other.roster
+      .list()
+      .find(({ name }) => name === 'greeter')!
+      .source.startsWith(join(other.dataDir, 'packages', '@acme+greeter', '1.0.0-')),
+  )
   await command(other, 'plugins add', { package: packed('2.0.0') })
   await everywhere('upgraded', [one, other], 'hello 2.0.0')
   await command(one, 'plugins rollback', { name: 'greeter' })
   await everywhere('gone back', [one, other], 'hello 1.0.0')
   const late = await start(given)
   assert.is(await answerOf(late), 'hello 1.0.0')
-  assert.equal(readdirSync(join(late.dataDir, 'packages')), ['@acme+greeter'], 'nothing is left of its coming')
+  assert.equal(
+    readdirSync(join(late.dataDir, 'packages')),
+    ['@acme+greeter'],
+    'nothing is left of its coming',
+  )
   await command(late, 'plugins remove', { name: 'greeter' })
   await everywhere('removed', [one, other, late], 404)
   assert.equal(await countsOf(given), [0, 0])
 })
 
 test('the same version again takes the place of what was kept', async () => {
-  const given = lasting({ exclusive: false }), one = await start(given), path = packed('1.0.0')
+  const given = lasting({ exclusive: false })
+  const one = await start(given)
+  const path = packed('1.0.0')
   await command(one, 'plugins add', { package: path })
-  const { items: [before] } = await given.storage.find(Parcels)
+  const {
+    items: [before],
+  } = await given.storage.find(Parcels)
   await one.roster.unload('greeter')
   await command(one, 'plugins add', { package: path })
-  const { items: [after] } = await given.storage.find(Parcels)
+  const {
+    items: [after],
+  } = await given.storage.find(Parcels)
   assert.is(after!.id, before!.id)
   assert.is.not(after!.copy, before!.copy)
   assert.equal(await countsOf(given), [1, after!.parts], 'no part is left of the other')
 })
 
 test('what was changed in the storage is refused with a sentence, and so is what another secret vouches for', async () => {
-  const given = lasting({ exclusive: false }), one = await start(given)
+  const given = lasting({ exclusive: false })
+  const one = await start(given)
   await command(one, 'plugins add', { package: packed('1.0.0') })
   const stranger = await start(given, 'another secret than that of the others, as long')
-  assert.match(await missed(stranger), /^@acme\+greeter\/1\.0\.0-\w{8} is not as it was added, or was added under another AUTH_SECRET; add it again$/)
-  const { items: [part] } = await given.storage.find(Parts)
-  await given.storage.update(Parts, part!.id, { set: { data: Buffer.concat([Buffer.from(part!.data, 'base64'), Buffer.from([0])]).toString('base64') } })
+  assert.match(
+    await missed(stranger),
+    /^@acme\+greeter\/1\.0\.0-\w{8} is not as it was added, or was added under another AUTH_SECRET; add it again$/,
+  )
+  const {
+    items: [part],
+  } = await given.storage.find(Parts)
+  await given.storage.update(Parts, part!.id, {
+    set: {
+      data: Buffer.concat([Buffer.from(part!.data, 'base64'), Buffer.from([0])]).toString('base64'),
+    },
+  })
   const late = await start(given)
   assert.match(await missed(late), /is not as it was added/)
   assert.is(await answerOf(late), 404)
@@ -95,11 +152,21 @@ test('what was changed in the storage is refused with a sentence, and so is what
 })
 
 test('where parts are missing for a moment, it comes when they are there', async () => {
-  const given = lasting({ exclusive: false }), one = await start(given)
+  const given = lasting({ exclusive: false })
+  const one = await start(given)
   await command(one, 'plugins add', { package: packed('1.0.0') })
-  const { items: [part] } = await given.storage.find(Parts)
+  const {
+    items: [part],
+  } = await given.storage.find(Parts)
   await given.storage.remove(Parts, part!.id)
-  const late = await start({ ...given, clock: { ...systemClock(), sleep: (ms: number, signal?: AbortSignal) => systemClock().sleep(ms === 15_000 ? 50 : ms, signal) } })
+  const late = await start({
+    ...given,
+    clock: {
+      ...systemClock(),
+      sleep: (ms: number, signal?: AbortSignal) =>
+        systemClock().sleep(ms === 15_000 ? 50 : ms, signal),
+    },
+  })
   assert.match(await missed(late), /its parts are being replaced/)
   await given.storage.insert(Parts, part!)
   // Nobody tells it: the process looks again by itself.
@@ -107,7 +174,8 @@ test('where parts are missing for a moment, it comes when they are there', async
 })
 
 test('without AUTH_SECRET it stays where it was added', async () => {
-  const given = lasting({ exclusive: false }), one = await start(given, '')
+  const given = lasting({ exclusive: false })
+  const one = await start(given, '')
   await command(one, 'plugins add', { package: packed('1.0.0') })
   assert.equal(await countsOf(given), [0, 0])
   const late = await start(given, '')

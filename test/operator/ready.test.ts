@@ -10,17 +10,32 @@ type Pingable = { ping(): Promise<void> }
 test('each port that fails is named, with what it says; only those without which nothing is served turn traffic away', async () => {
   const server = await startServer({ env: { READY_CACHE_MS: '0' } })
   const ready = async () => {
-    const { status, body } = await server.call('GET', '/readyz'), { checks } = body as Ready
-    return { status, told: (body as Ready).status, failing: checks.filter(({ ok }) => !ok).map(({ name, detail }) => [name, detail]), names: checks.map(({ name }) => name) }
+    const { status, body } = await server.call('GET', '/readyz')
+    const { checks } = body as Ready
+    return {
+      status,
+      told: (body as Ready).status,
+      failing: checks.filter(({ ok }) => !ok).map(({ name, detail }) => [name, detail]),
+      names: checks.map(({ name }) => name),
+    }
   }
-  const well = await ready(), asked = ports.filter(name => name !== 'clock')
+  const well = await ready()
+  const asked = ports.filter(name => name !== 'clock')
   assert.equal([well.status, well.told, well.failing], [200, 'ready', []])
   for (const name of asked) {
     assert.ok(well.names.includes(`port:${name}`), name)
-    const engine = server.engine<Pingable>(name), { ping } = engine
+    const engine = server.engine<Pingable>(name)
+    const { ping } = engine
     engine.ping = () => Promise.reject(new Error(`${name} is away`))
-    const { status, told, failing } = await ready(), expected = ['storage', 'eventlog', 'queue', 'billing', 'limits'].includes(name) ? [503, 'not ready'] : [200, 'degraded']
-    assert.equal([status, told, failing[0]], [...expected, [`port:${name}`, `${name} is away`]], name)
+    const { status, told, failing } = await ready()
+    const expected = ['storage', 'eventlog', 'queue', 'billing', 'limits'].includes(name)
+      ? [503, 'not ready']
+      : [200, 'degraded']
+    assert.equal(
+      [status, told, failing[0]],
+      [...expected, [`port:${name}`, `${name} is away`]],
+      name,
+    )
     assert.is((await server.call('GET', '/healthz')).status, 200)
     engine.ping = ping
   }
@@ -29,10 +44,15 @@ test('each port that fails is named, with what it says; only those without which
 })
 
 test('a storage that is away is named by its own adapter; one that hangs, after two seconds', async () => {
-  const server = await startServer({ env: { STORAGE_URL: 'sqlite:', READY_CACHE_MS: '0' } }), storage = server.engine<Pingable & { close(): Promise<void> }>('storage'), { ping } = storage
+  const server = await startServer({ env: { STORAGE_URL: 'sqlite:', READY_CACHE_MS: '0' } })
+  const storage = server.engine<Pingable & { close(): Promise<void> }>('storage')
+  const { ping } = storage
   storage.ping = () => new Promise(() => undefined)
   const hanging = (await server.call('GET', '/readyz')).body as Ready
-  assert.match(hanging.checks.find(({ name }) => name === 'port:storage')!.detail!, /no answer within 2000 ms/)
+  assert.match(
+    hanging.checks.find(({ name }) => name === 'port:storage')!.detail!,
+    /no answer within 2000 ms/,
+  )
   storage.ping = ping
   await storage.close()
   const { status, body } = await server.call('GET', '/readyz')
@@ -42,11 +62,18 @@ test('a storage that is away is named by its own adapter; one that hangs, after 
 })
 
 test('however many ask, the parts are asked once in a while', async () => {
-  const server = await startServer({ env: { READY_CACHE_MS: '60000' } }), mail = server.engine<Pingable>('mail')
+  const server = await startServer({ env: { READY_CACHE_MS: '60000' } })
+  const mail = server.engine<Pingable>('mail')
   let asked = 0
-  mail.ping = async () => { asked++ }
+  mail.ping = async () => {
+    asked++
+  }
   const answers = await Promise.all(Array.from({ length: 20 }, () => server.call('GET', '/readyz')))
-  assert.equal([new Set(answers.map(({ status }) => status)), asked], [new Set([200]), 1], 'while it is being found out')
+  assert.equal(
+    [new Set(answers.map(({ status }) => status)), asked],
+    [new Set([200]), 1],
+    'while it is being found out',
+  )
   assert.is((await server.call('GET', '/readyz')).status, 200)
   assert.is(asked, 1, 'and after')
   await server.stop()

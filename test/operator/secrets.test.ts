@@ -10,17 +10,36 @@ import { endProcesses, signUp, startProcess } from '../kit/process.ts'
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-secrets-'))
 
 test('signing up, in and out, rightly and wrongly, leaves no secret in the log', async () => {
-  const env = { DATA_DIR: join(home, 'data'), LOG_LEVEL: 'debug', AUTH_SECRET: 'the-secret-that-signs-access-tokens-here' }, server = await startProcess(env)
+  const env = {
+    DATA_DIR: join(home, 'data'),
+    LOG_LEVEL: 'debug',
+    AUTH_SECRET: 'the-secret-that-signs-access-tokens-here',
+  }
+  const server = await startProcess(env)
   const { apiKey, token } = await signUp(server.base, env, 10)
-  const post = async (path: string, body: object, bearer?: string): Promise<Record<string, string>> => {
-    const response = await fetch(server.base + path, { method: 'POST', headers: { 'content-type': 'application/json', ...(bearer ? { authorization: `Bearer ${bearer}` } : {}) }, body: JSON.stringify(body) })
+  const post = async (
+    path: string,
+    body: object,
+    bearer?: string,
+  ): Promise<Record<string, string>> => {
+    const response = await fetch(server.base + path, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
+      },
+      body: JSON.stringify(body),
+    })
     assert.ok(response.status < 500, `${path} ${response.status}`)
     return response.status === 204 ? {} : ((await response.json()) as Record<string, string>)
   }
-  const email = 'b@example.org', password = 'correct horse battery', outbox = join(env.DATA_DIR, 'outbox')
+  const email = 'b@example.org'
+  const password = 'correct horse battery'
+  const outbox = join(env.DATA_DIR, 'outbox')
   await post('/auth/register', { email, password })
   const lettersOf = () => readdirSync(outbox).filter(name => name.endsWith('.eml'))
-  for (let tries = 0; tries < 100 && lettersOf().length === 0; tries++) await new Promise(resolve => setTimeout(resolve, 20))
+  for (let tries = 0; tries < 100 && lettersOf().length === 0; tries++)
+    await new Promise(resolve => setTimeout(resolve, 20))
   const code = /code is (\d{6})/.exec(readFileSync(join(outbox, lettersOf()[0]!), 'utf8'))![1]!
   await post('/auth/verify', { email, code: code === '111111' ? '222222' : '111111' })
   const signedIn = await post('/auth/verify', { email, code })
@@ -36,28 +55,60 @@ test('signing up, in and out, rightly and wrongly, leaves no secret in the log',
   await server.kill('SIGTERM')
   const log = server.errors()
   assert.match(log, /"event":"stopping"/, 'the log was read')
-  const secrets = [apiKey, token, key['secret']!, signedIn['refresh_token']!, refreshed['access_token']!, refreshed['refresh_token']!, password, 'wrong horse', env.AUTH_SECRET, 'sk_live_', 'eyJ']
-  for (const secret of secrets) assert.ok(secret && !log.includes(secret), `the log holds ${secret}`)
+  const secrets = [
+    apiKey,
+    token,
+    key['secret']!,
+    signedIn['refresh_token']!,
+    refreshed['access_token']!,
+    refreshed['refresh_token']!,
+    password,
+    'wrong horse',
+    env.AUTH_SECRET,
+    'sk_live_',
+    'eyJ',
+  ]
+  for (const secret of secrets)
+    assert.ok(secret && !log.includes(secret), `the log holds ${secret}`)
   assert.not.match(log, new RegExp(`\\b${code}\\b`))
 })
 
 test('a mail server that does not answer is told of without its password, or the letter', async () => {
-  const env = { DATA_DIR: join(home, 'mail'), LOG_LEVEL: 'debug', MAIL_URL: 'smtp://mailer:hunter2hunter2@127.0.0.1:9' }, server = await startProcess(env)
-  await fetch(`${server.base}/auth/register`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"email":"c@example.org","password":"correct horse"}' })
-  for (let tries = 0; tries < 100 && !server.errors().includes('mail.'); tries++) await new Promise(resolve => setTimeout(resolve, 20))
+  const env = {
+    DATA_DIR: join(home, 'mail'),
+    LOG_LEVEL: 'debug',
+    MAIL_URL: 'smtp://mailer:hunter2hunter2@127.0.0.1:9',
+  }
+  const server = await startProcess(env)
+  await fetch(`${server.base}/auth/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"email":"c@example.org","password":"correct horse"}',
+  })
+  for (let tries = 0; tries < 100 && !server.errors().includes('mail.'); tries++)
+    await new Promise(resolve => setTimeout(resolve, 20))
   await server.kill('SIGTERM')
   assert.match(server.errors(), /mail\./)
   assert.not.match(server.errors(), /hunter2|correct horse|code is/)
 })
 
 test('whatever a caller hands to the log, what looks like a secret is taken out, however deep it lies', () => {
-  const lines: string[] = [], log = createLog({ level: 'debug', now: () => 0, write: line => lines.push(line) })
-  const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl', key = 'sk_live_0123456789abcdef'
+  const lines: string[] = []
+  const log = createLog({ level: 'debug', now: () => 0, write: line => lines.push(line) })
+  const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'
+  const key = 'sk_live_0123456789abcdef'
   const cyclic: Record<string, unknown> = { key }
   cyclic['itself'] = cyclic
   log('info', 'x', {
-    plain: `Bearer ${jwt}`, password: 'hunter2', list: [key, { headers: { authorization: 'Basic hunter2', cookie: 'hunter2' } }], map: { [key]: 1 }, cyclic, big: 1n,
-    error: new Error(`with ${key}`, { cause: new Error('inner', { cause: new Error(`redis://ann:hunter2@host and ${jwt}`) }) }),
+    plain: `Bearer ${jwt}`,
+    password: 'hunter2',
+    list: [key, { headers: { authorization: 'Basic hunter2', cookie: 'hunter2' } }],
+    map: { [key]: 1 },
+    cyclic,
+    big: 1n,
+    error: new Error(`with ${key}`, {
+      cause: new Error('inner', { cause: new Error(`redis://ann:hunter2@host and ${jwt}`) }),
+    }),
   })
   assert.is(lines.length, 1)
   assert.not.match(lines[0]!, /hunter2|0123456789abcdef|eyJ/)

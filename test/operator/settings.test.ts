@@ -1,4 +1,5 @@
-// Settings that cannot be served with: the program says which, in a sentence, and ends. And the list of those that there are.
+// Settings that cannot be served with: the program says which, in a sentence, and ends. And the
+// list of those that there are.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type AddressInfo } from 'node:net'
@@ -11,17 +12,27 @@ import ops from '../../plugins/ops/plugin.ts'
 import { loadPlugins } from '../../kernel/sources.ts'
 import { runMain } from '../kit/process.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'agent-platform-settings-')), file = join(home, 'file')
+const home = mkdtempSync(join(tmpdir(), 'agent-platform-settings-'))
+const file = join(home, 'file')
 writeFileSync(file, 'no certificate, no folder')
 const taken = createServer().listen(0, '127.0.0.1')
 await once(taken, 'listening')
 const busy = String((taken.address() as AddressInfo).port)
 
 for (const [env, sentence] of [
-  [{ STORAGE_URL: 'foo:bar' }, /^STORAGE_URL: there is no adapter "foo:"; there are .*memory: .*sqlite:/],
-  [{ MODELS_URL: 'scripted:?token=20' }, /^MODELS_URL: scripted: has no option "token"; there are tokens, interval_ms/],
+  [
+    { STORAGE_URL: 'foo:bar' },
+    /^STORAGE_URL: there is no adapter "foo:"; there are .*memory: .*sqlite:/,
+  ],
+  [
+    { MODELS_URL: 'scripted:?token=20' },
+    /^MODELS_URL: scripted: has no option "token"; there are tokens, interval_ms/,
+  ],
   [{ MODELS_URL: 'scripted:?tokens=many' }, /^MODELS_URL \(tokens\): must be a number/],
-  [{ STORAGE_URL: 'sqlite:?nonsense=1' }, /^STORAGE_URL: sqlite: has no option "nonsense"; there are bytes/],
+  [
+    { STORAGE_URL: 'sqlite:?nonsense=1' },
+    /^STORAGE_URL: sqlite: has no option "nonsense"; there are bytes/,
+  ],
   [{ MAIL_URL: 'nonsense' }, /^MAIL_URL: is not a URL; it starts with one of .*smtp:/],
   [{ PORT: 'abc' }, /^PORT: must be integer/],
   [{ PORT: busy }, /^port \d+ is not available: .*EADDRINUSE/],
@@ -29,14 +40,23 @@ for (const [env, sentence] of [
   [{ DRAIN_MS: '-1' }, /^DRAIN_MS: must be >= 0/],
   [{ DATA_DIR: file }, /^DATA_DIR: .* cannot be made a private folder/],
   [{ TLS_CERT: '/nowhere.pem' }, /^TLS_CERT: is needed together with TLS_KEY/],
-  [{ TLS_CERT: '/nowhere.pem', TLS_KEY: file }, /^TLS_CERT: \/nowhere.pem cannot be read \(ENOENT\)/],
-  [{ TLS_CERT: file, TLS_KEY: file }, /^TLS_CERT: and TLS_KEY must be a certificate and its own key/],
-] as const) test(`${Object.entries(env).map(pair => pair.join('=').replace(home, '').replace(busy, 'taken')).join(' ')} is refused with a sentence`, async () => {
-  const { code, err } = await runMain(['start'], { DATA_DIR: join(home, 'data'), ...env })
-  assert.match(err, sentence)
-  assert.is(code, 1, 'it ends by itself')
-  assert.is(err.trim().split('\n').length, 1, 'one sentence, no stack trace')
-})
+  [
+    { TLS_CERT: '/nowhere.pem', TLS_KEY: file },
+    /^TLS_CERT: \/nowhere.pem cannot be read \(ENOENT\)/,
+  ],
+  [
+    { TLS_CERT: file, TLS_KEY: file },
+    /^TLS_CERT: and TLS_KEY must be a certificate and its own key/,
+  ],
+] as const)
+  test(`${Object.entries(env)
+    .map(pair => pair.join('=').replace(home, '').replace(busy, 'taken'))
+    .join(' ')} is refused with a sentence`, async () => {
+    const { code, err } = await runMain(['start'], { DATA_DIR: join(home, 'data'), ...env })
+    assert.match(err, sentence)
+    assert.is(code, 1, 'it ends by itself')
+    assert.is(err.trim().split('\n').length, 1, 'one sentence, no stack trace')
+  })
 
 test('an option of the command line that there is not is refused', async () => {
   const { code, err } = await runMain(['start', '--prot', '8081'], { DATA_DIR: join(home, 'data') })
@@ -45,11 +65,44 @@ test('an option of the command line that there is not is refused', async () => {
 })
 
 test('--help lists every command and every setting once, and no secret', async () => {
-  const secret = 'do-not-show-this-secret-to-anybody', { code, out } = await runMain(['--help'], { AUTH_SECRET: secret, MAIL_URL: `smtp://ann:${secret}@example.org` })
+  const secret = 'do-not-show-this-secret-to-anybody'
+  const { code, out } = await runMain(['--help'], {
+    AUTH_SECRET: secret,
+    MAIL_URL: `smtp://ann:${secret}@example.org`,
+  })
   assert.is(code, 0)
   const settings = helpOf(await loadPlugins()).map(({ name }) => name)
-  for (const word of ['start', 'admin create-user', 'backup', 'restore', 'PORT', 'HOST', 'DATA_DIR', 'LOG_LEVEL', 'STORAGE_URL', 'MODELS_URL', 'MAIL_URL', 'TRUST_PROXY', 'TLS_CERT', 'TLS_KEY', 'TLS_REDIRECT_PORT', 'METRICS_PORT', 'DRAIN_MS', 'AUTH_SECRET', 'SIGNUP_CREDITS', 'RUNS_LEASE_MS',
-    'LIMITS_RUNS_PER_SECOND', 'LIMITS_RUNS_BURST', 'LIMITS_TOKEN_PER_MINUTE', 'LIMITS_REGISTER_PER_HOUR', 'LIMITS_LETTERS_PER_HOUR', 'LIMITS_LOGIN_BURST', 'LIMITS_LOGIN_PER_SECOND', ...settings]) assert.is(out.match(new RegExp(`^ +${word}(?: |$)`, 'gm'))?.length, 1, word)
+  for (const word of [
+    'start',
+    'admin create-user',
+    'backup',
+    'restore',
+    'PORT',
+    'HOST',
+    'DATA_DIR',
+    'LOG_LEVEL',
+    'STORAGE_URL',
+    'MODELS_URL',
+    'MAIL_URL',
+    'TRUST_PROXY',
+    'TLS_CERT',
+    'TLS_KEY',
+    'TLS_REDIRECT_PORT',
+    'METRICS_PORT',
+    'DRAIN_MS',
+    'AUTH_SECRET',
+    'SIGNUP_CREDITS',
+    'RUNS_LEASE_MS',
+    'LIMITS_RUNS_PER_SECOND',
+    'LIMITS_RUNS_BURST',
+    'LIMITS_TOKEN_PER_MINUTE',
+    'LIMITS_REGISTER_PER_HOUR',
+    'LIMITS_LETTERS_PER_HOUR',
+    'LIMITS_LOGIN_BURST',
+    'LIMITS_LOGIN_PER_SECOND',
+    ...settings,
+  ])
+    assert.is(out.match(new RegExp(`^ +${word}(?: |$)`, 'gm'))?.length, 1, word)
   assert.not.match(out, new RegExp(secret))
 })
 

@@ -1,20 +1,51 @@
-// A partner's first afternoon: pack the platform, install the tarball elsewhere, test a plugin there, and serve it, upgraded, rolled back and removed, from a running server.
+// A partner's first afternoon: pack the platform, install the tarball elsewhere, test a plugin
+// there, and serve it, upgraded, rolled back and removed, from a running server.
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { commandLine, endProcesses, freePort, runMain, signUp, startProcess } from '../kit/process.ts'
+import {
+  commandLine,
+  endProcesses,
+  freePort,
+  runMain,
+  signUp,
+  startProcess,
+} from '../kit/process.ts'
 import { installPlatform, pack, packPlatform, repository, run } from './packed.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'agent-platform-partner-')), partner = join(home, 'hello-partner')
-const env = { DATA_DIR: join(home, 'data'), MODELS_URL: 'scripted:?tokens=5&interval_ms=0', PORT: String(await freePort()), HELLO_WORD: 'Good morning' }
+const home = mkdtempSync(join(tmpdir(), 'agent-platform-partner-'))
+const partner = join(home, 'hello-partner')
+const env = {
+  DATA_DIR: join(home, 'data'),
+  MODELS_URL: 'scripted:?tokens=5&interval_ms=0',
+  PORT: String(await freePort()),
+  HELLO_WORD: 'Good morning',
+}
 
 test('the platform is packed as JavaScript with declarations', async () => {
   const platform = await packPlatform(home)
-  const { stdout } = await run('tar', ['-tzf', platform], home), files = stdout.split('\n')
-  for (const name of ['kernel/index.js', 'kernel/index.d.ts', 'ports/storage.d.ts', 'test/kit/harness.js', 'test/kit/storage.js', 'plugins/runs/api.d.ts']) assert.ok(files.includes(`package/dist/${name}`), name)
-  assert.equal(files.filter(file => file.endsWith('.ts') && !file.endsWith('.d.ts') || file.includes('.test.') && !file.includes('examples')), [], 'no sources that Node would not run under node_modules, no tests')
+  const { stdout } = await run('tar', ['-tzf', platform], home)
+  const files = stdout.split('\n')
+  for (const name of [
+    'kernel/index.js',
+    'kernel/index.d.ts',
+    'ports/storage.d.ts',
+    'test/kit/harness.js',
+    'test/kit/storage.js',
+    'plugins/runs/api.d.ts',
+  ])
+    assert.ok(files.includes(`package/dist/${name}`), name)
+  assert.equal(
+    files.filter(
+      file =>
+        (file.endsWith('.ts') && !file.endsWith('.d.ts')) ||
+        (file.includes('.test.') && !file.includes('examples')),
+    ),
+    [],
+    'no sources that Node would not run under node_modules, no tests',
+  )
 })
 
 test('in an empty folder the plugin passes its tests, and types flow from the declarations', async () => {
@@ -23,7 +54,9 @@ test('in an empty folder the plugin passes its tests, and types flow from the de
   const { stdout } = await run(process.execPath, ['--test', 'plugin.test.js'], partner)
   assert.match(stdout, /pass 8/)
   assert.match(stdout, /fail 0/)
-  writeFileSync(join(partner, 'typed.ts'), `
+  writeFileSync(
+    join(partner, 'typed.ts'),
+    `
 import { definePlugin } from 'agent-platform/plugin'
 import { contract } from 'agent-platform/contract'
 import { Storage } from 'agent-platform/ports/storage'
@@ -32,27 +65,67 @@ export default definePlugin({ name: 'typed', version: '1.0.0', kernel: '^1.0.0',
   // @ts-expect-error a row without a handler
   routes: {},
 })
-`)
-  writeFileSync(join(partner, 'tsconfig.json'), JSON.stringify({ compilerOptions: { strict: true, noEmit: true, module: 'nodenext', target: 'es2024', lib: ['es2024', 'esnext.disposable'], types: [], skipLibCheck: true }, files: ['typed.ts'] }))
-  await run(process.execPath, [join(repository, 'node_modules/typescript/bin/tsc'), '-p', '.'], partner).catch((error: { stdout: string }) => assert.unreachable(error.stdout))
+`,
+  )
+  writeFileSync(
+    join(partner, 'tsconfig.json'),
+    JSON.stringify({
+      compilerOptions: {
+        strict: true,
+        noEmit: true,
+        module: 'nodenext',
+        target: 'es2024',
+        lib: ['es2024', 'esnext.disposable'],
+        types: [],
+        skipLibCheck: true,
+      },
+      files: ['typed.ts'],
+    }),
+  )
+  await run(
+    process.execPath,
+    [join(repository, 'node_modules/typescript/bin/tsc'), '-p', '.'],
+    partner,
+  ).catch((error: { stdout: string }) => assert.unreachable(error.stdout))
   for (const file of ['typed.ts', 'tsconfig.json']) rmSync(join(partner, file))
 })
 
 test('it is added to a running server, an agent calls its tool, it is upgraded, rolled back and removed', async () => {
-  const server = await startProcess(env), { token } = await signUp(server.base, env, 100), headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const plugins = (...args: string[]) => commandLine<Record<string, unknown>>(['plugins', ...args], env)
+  const server = await startProcess(env)
+  const { token } = await signUp(server.base, env, 100)
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const plugins = (...args: string[]) =>
+    commandLine<Record<string, unknown>>(['plugins', ...args], env)
   const greeted = async () => {
-    const { run_id: id } = (await (await fetch(`${server.base}/chat`, { method: 'POST', headers, body: JSON.stringify({ message: '[[tool=greet {"name":"World"}]]' }) })).json()) as { run_id: string }
+    const { run_id: id } = (await (
+      await fetch(`${server.base}/chat`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify({ message: '[[tool=greet {"name":"World"}]]' }),
+      })
+    ).json()) as { run_id: string }
     const stream = await (await fetch(`${server.base}/runs/${id}/events`, { headers })).text()
-    return (JSON.parse(/^event: tool_result\ndata: (.*)$/m.exec(stream)![1]!) as { content: string }).content
+    return (
+      JSON.parse(/^event: tool_result\ndata: (.*)$/m.exec(stream)![1]!) as { content: string }
+    ).content
   }
   const first = await plugins('add', await pack(partner, home))
-  assert.equal([first['name'], first['version'], first['state'], first['package']], ['hello', '1.0.0', 'serving', 'hello-partner'])
+  assert.equal(
+    [first['name'], first['version'], first['state'], first['package']],
+    ['hello', '1.0.0', 'serving', 'hello-partner'],
+  )
   assert.match(first['integrity'] as string, /^sha512-/)
   assert.is(await greeted(), 'Good morning, World!')
 
-  for (const file of ['package.json', 'plugin.js']) writeFileSync(join(partner, file), readFileSync(join(partner, file), 'utf8').replace('1.0.0', '2.0.0'))
-  writeFileSync(join(partner, 'greetings.js'), readFileSync(join(partner, 'greetings.js'), 'utf8').replace('${name}!', '${name}, again!'))
+  for (const file of ['package.json', 'plugin.js'])
+    writeFileSync(
+      join(partner, file),
+      readFileSync(join(partner, file), 'utf8').replace('1.0.0', '2.0.0'),
+    )
+  writeFileSync(
+    join(partner, 'greetings.js'),
+    readFileSync(join(partner, 'greetings.js'), 'utf8').replace('${name}!', '${name}, again!'),
+  )
   const second = await plugins('add', await pack(partner, home))
   assert.equal([second['version'], second['previous']], ['2.0.0', '1.0.0'])
   assert.is(await greeted(), 'Good morning, World, again!')
@@ -61,7 +134,11 @@ test('it is added to a running server, an agent calls its tool, it is upgraded, 
   assert.is(await greeted(), 'Good morning, World!')
   await server.kill('SIGTERM')
   const again = await startProcess(env)
-  assert.is(await greeted(), 'Good morning, World!', 'the version that was gone back to is the one that a restart serves')
+  assert.is(
+    await greeted(),
+    'Good morning, World!',
+    'the version that was gone back to is the one that a restart serves',
+  )
 
   await plugins('remove', 'hello')
   assert.match(await greeted(), /There is no tool "greet"/)

@@ -1,10 +1,15 @@
-// A MongoDB for the tests with several processes: one of this file's own, which may be killed, or the user's.
+// A MongoDB for the tests with several processes: one of this file's own, which may be killed, or
+// the user's.
 import { freshDatabase, mongoUrl } from '../kit/mongodb.ts'
 import { startMongo } from '../servers/mongodb.ts'
 import type { Server } from '../servers/server.ts'
 
 /** `server`: absent where it is the user's, and not to be killed. `why`: there is none. */
-export type Store = { readonly database: ReturnType<typeof freshDatabase>; readonly server?: Server; close(): Promise<void> }
+export type Store = {
+  readonly database: ReturnType<typeof freshDatabase>
+  readonly server?: Server
+  close(): Promise<void>
+}
 
 export async function openStore(): Promise<Store | { readonly why: string }> {
   if (mongoUrl === undefined) return { why: 'MONGODB_URL is not set' }
@@ -12,7 +17,10 @@ export async function openStore(): Promise<Store | { readonly why: string }> {
     const database = freshDatabase()
     return { database, close: database.clean }
   }
-  // A fresh one, too, for each change stream that was ever left behind makes this server's writes slower.
+  // A fresh one, too, for each change stream that was ever left behind makes this server's writes
+  // slower.
   const server = await startMongo()
-  return 'why' in server ? server : { database: freshDatabase(server.url), server, close: server.stop }
+  return 'why' in server
+    ? server
+    : { database: freshDatabase(server.url), server, close: server.stop }
 }

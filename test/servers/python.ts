@@ -5,12 +5,28 @@ import { join } from 'node:path'
 import { installed, lastLine } from './server.ts'
 
 /** The interpreter of an environment with what `<name>.txt` lists; `why` when it cannot be made. */
-export async function pythonWith(name: string): Promise<{ readonly python: string } | { readonly why: string }> {
-  const requirements = join(import.meta.dirname, `${name}.txt`), run = (command: string, ...args: string[]) => execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 300_000 })
+export async function pythonWith(
+  name: string,
+): Promise<{ readonly python: string } | { readonly why: string }> {
+  const requirements = join(import.meta.dirname, `${name}.txt`)
+  const run = (command: string, ...args: string[]) =>
+    execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 300_000 })
   try {
     const folder = await installed(name, readFileSync(requirements), made => {
       run('python3', '-m', 'venv', made)
-      run(join(made, 'bin', 'python'), '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--require-hashes', '--only-binary', ':all:', '-r', requirements)
+      run(
+        join(made, 'bin', 'python'),
+        '-m',
+        'pip',
+        'install',
+        '--quiet',
+        '--disable-pip-version-check',
+        '--require-hashes',
+        '--only-binary',
+        ':all:',
+        '-r',
+        requirements,
+      )
     })
     return { python: join(folder, 'bin', 'python') }
   } catch (error) {

@@ -1,4 +1,5 @@
-// Runs a command beside the servers that the tests can use, each started here unless its URL is given; what cannot be started is told with the reason, and its tests are skipped.
+// Runs a command beside the servers that the tests can use, each started here unless its URL is
+// given; what cannot be started is told with the reason, and its tests are skipped.
 //   npm run test:servers                 the tests that need a server
 //   npm run test:servers -- npm test     all tests
 import { spawn } from 'node:child_process'
@@ -8,15 +9,45 @@ import { startS3 } from './s3.ts'
 import { startOpenSearch } from './opensearch.ts'
 import type { Started } from './server.ts'
 
-/** `variable` names a server of the user's own; `tests`: parts of the paths of the tests that need it. */
-const servers: readonly { readonly variable: string; readonly name: string; readonly here: string; readonly tests: readonly string[]; start(): Promise<Started> }[] = [
-  { variable: 'MONGODB_URL', name: 'MongoDB', here: 'MongoDB-compatible server (SecantusDB, not MongoDB)', tests: ['mongodb', 'agenda', 'test/processes'], start: startMongo },
-  { variable: 'S3_URL', name: 'S3', here: 'server that speaks S3 (moto, not S3)', tests: ['s3'], start: startS3 },
-  { variable: 'OPENSEARCH_URL', name: 'OpenSearch', here: 'OpenSearch 2.19.1', tests: ['opensearch'], start: startOpenSearch },
+/**
+ * `variable` names a server of the user's own; `tests`: parts of the paths of the tests that need
+ * it.
+ */
+const servers: readonly {
+  readonly variable: string
+  readonly name: string
+  readonly here: string
+  readonly tests: readonly string[]
+  start(): Promise<Started>
+}[] = [
+  {
+    variable: 'MONGODB_URL',
+    name: 'MongoDB',
+    here: 'MongoDB-compatible server (SecantusDB, not MongoDB)',
+    tests: ['mongodb', 'agenda', 'test/processes'],
+    start: startMongo,
+  },
+  {
+    variable: 'S3_URL',
+    name: 'S3',
+    here: 'server that speaks S3 (moto, not S3)',
+    tests: ['s3'],
+    start: startS3,
+  },
+  {
+    variable: 'OPENSEARCH_URL',
+    name: 'OpenSearch',
+    here: 'OpenSearch 2.19.1',
+    tests: ['opensearch'],
+    start: startOpenSearch,
+  },
 ]
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
-const [command, ...args] = process.argv.length > 2 ? process.argv.slice(2) : [process.execPath, 'test/run.ts', ...servers.flatMap(({ tests }) => tests)]
+const [command, ...args] =
+  process.argv.length > 2
+    ? process.argv.slice(2)
+    : [process.execPath, 'test/run.ts', ...servers.flatMap(({ tests }) => tests)]
 const env: NodeJS.ProcessEnv = { ...process.env }
 await using running = new AsyncDisposableStack()
 for (const { variable, name, here, start } of servers) {
@@ -34,4 +65,6 @@ for (const { variable, name, here, start } of servers) {
     running.defer(server.stop)
   }
 }
-process.exitCode = Number((await once(spawn(command!, args, { stdio: 'inherit', env }), 'exit'))[0] ?? 1)
+process.exitCode = Number(
+  (await once(spawn(command!, args, { stdio: 'inherit', env }), 'exit'))[0] ?? 1,
+)

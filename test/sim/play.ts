@@ -8,7 +8,11 @@ import { seeded, type Choose, type Process } from '../kit/sim.ts'
 import { actorOn, type Script } from './scripts.ts'
 import { caller, createStage, sweepMs, type Kind, type Stage } from './stage.ts'
 
-export type Played = { readonly bad: string[]; readonly trace: readonly string[]; readonly steps: number }
+export type Played = {
+  readonly bad: string[]
+  readonly trace: readonly string[]
+  readonly steps: number
+}
 
 /** What a client shows that folds by step, attempt and keep: the same. */
 function foldedOf(log: readonly LoggedEvent[]): string {
@@ -21,74 +25,176 @@ function foldedOf(log: readonly LoggedEvent[]): string {
   return texts.join('')
 }
 /** The answer of a client that knows `token`, `done` and `error` alone. */
-export const textOf = (log: readonly LoggedEvent[]): string => log.flatMap(({ type, data }) => (type === 'token' ? [(data as { text: string }).text] : [])).join('')
+export const textOf = (log: readonly LoggedEvent[]): string =>
+  log
+    .flatMap(({ type, data }) => (type === 'token' ? [(data as { text: string }).text] : []))
+    .join('')
 
-/** The model answers in the light of everything that was said before, whoever drove the runs before this one. */
+/**
+ * The model answers in the light of everything that was said before, whoever drove the runs before
+ * this one.
+ */
 async function unheard(stage: Stage, runs: readonly Run[]): Promise<string[]> {
-  const bad: string[] = [], answers = new Map(await Promise.all(runs.map(async ({ id }) => [id, answerOf((await stage.log(id)).reduce(foldOne, emptyState()))] as const)))
+  const bad: string[] = []
+  const answers = new Map(
+    await Promise.all(
+      runs.map(
+        async ({ id }) =>
+          [id, answerOf((await stage.log(id)).reduce(foldOne, emptyState()))] as const,
+      ),
+    ),
+  )
   for (const { said, past } of stage.heard) {
     const [run, other] = runs.filter(({ request }) => request.message === said)
     if (!run || other) continue
-    const before = runs.filter(({ id, sessionId, status }) => sessionId === run.sessionId && id < run.id && status === 'done').sort((a, b) => (a.id < b.id ? -1 : 1)).flatMap(({ id, request }) => [request.message, answers.get(id)!])
-    if (JSON.stringify(past) !== JSON.stringify(before)) bad.push(`"${said}" was answered in the light of ${JSON.stringify(past).slice(0, 200)}, not of ${JSON.stringify(before).slice(0, 200)}`)
+    const before = runs
+      .filter(
+        ({ id, sessionId, status }) =>
+          sessionId === run.sessionId && id < run.id && status === 'done',
+      )
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .flatMap(({ id, request }) => [request.message, answers.get(id)!])
+    if (JSON.stringify(past) !== JSON.stringify(before))
+      bad.push(
+        `"${said}" was answered in the light of ${JSON.stringify(past).slice(0, 200)}, not ` +
+          `of ${JSON.stringify(before).slice(0, 200)}`,
+      )
   }
   return bad
 }
 
-async function judge(stage: Stage, script: Script, actor: ReturnType<typeof actorOn>): Promise<string[]> {
-  const bad = [...actor.broken, ...stage.logged], entries = await stage.ledger(), runs = await stage.runs(), check = createLedgerCheck()
+async function judge(
+  stage: Stage,
+  script: Script,
+  actor: ReturnType<typeof actorOn>,
+): Promise<string[]> {
+  const bad = [...actor.broken, ...stage.logged]
+  const entries = await stage.ledger()
+  const runs = await stage.runs()
+  const check = createLedgerCheck()
   entries.forEach(check.feed)
   bad.push(...check.bad)
   bad.push(...(await unheard(stage, runs)))
   if (check.sums().held !== 0) bad.push(`${check.sums().held} credits are still held`)
-  if (runs.length !== actor.starts.length) bad.push(`${actor.starts.length} runs were started, there are ${runs.length}`)
+  if (runs.length !== actor.starts.length)
+    bad.push(`${actor.starts.length} runs were started, there are ${runs.length}`)
   for (const { phase, id } of runs) if (phase !== 'closed') bad.push(`run ${id} never closed`)
-  for (const session of await stage.sessions()) if (session.queued > 0 || session.queue.length > 0) bad.push(`session ${session.id} has a queue of ${session.queue.length}, said to be ${session.queued}`)
+  for (const session of await stage.sessions())
+    if (session.queued > 0 || session.queue.length > 0)
+      bad.push(
+        `session ${session.id} has a queue of ${session.queue.length}, said to be ` +
+          `${session.queued}`,
+      )
   const isCalm = !stage.world.trace.some(line => /(?:CRASH|STALL)$/.test(line))
-  let sends = 0, pays = 0
+  let sends = 0
+  let pays = 0
   for (const [i, { run_id: id }] of actor.starts.entries()) {
-    const log = await stage.log(id), expected = script.runs[i]!, last = log.at(-1)
-    bad.push(...verifyRun(id, log, entries.filter(({ key }) => key.includes(id))).map(one => `run ${i}: ${one}`))
-    const ended = last?.type === 'error' ? 'error' : String((last?.data as { status?: string } | undefined)?.status)
-    if (expected.code !== undefined && (last?.data as { code?: string } | undefined)?.code !== expected.code) bad.push(`run ${i} ended with ${JSON.stringify(last?.data)}, not with ${expected.code}`)
-    if (expected.ends !== 'any' && ended !== expected.ends) bad.push(`run ${i} ended as ${ended}, not as ${expected.ends}: ${JSON.stringify(last?.data)}`)
-    if (expected.text !== undefined && textOf(log) !== expected.text) bad.push(`run ${i} says ${JSON.stringify(textOf(log))}`)
-    if (foldedOf(log) !== textOf(log)) bad.push(`run ${i} is ${JSON.stringify(foldedOf(log))} to who folds, ${JSON.stringify(textOf(log))} to who does not`)
-    const { terminal, steps } = log.reduce(foldOne, emptyState()), run = runs.find(one => one.id === id)
+    const log = await stage.log(id)
+    const expected = script.runs[i]!
+    const last = log.at(-1)
+    bad.push(
+      ...verifyRun(
+        id,
+        log,
+        entries.filter(({ key }) => key.includes(id)),
+      ).map(one => `run ${i}: ${one}`),
+    )
+    const ended =
+      last?.type === 'error'
+        ? 'error'
+        : String((last?.data as { status?: string } | undefined)?.status)
+    if (
+      expected.code !== undefined &&
+      (last?.data as { code?: string } | undefined)?.code !== expected.code
+    )
+      bad.push(`run ${i} ended with ${JSON.stringify(last?.data)}, not with ${expected.code}`)
+    if (expected.ends !== 'any' && ended !== expected.ends)
+      bad.push(`run ${i} ended as ${ended}, not as ${expected.ends}: ${JSON.stringify(last?.data)}`)
+    if (expected.text !== undefined && textOf(log) !== expected.text)
+      bad.push(`run ${i} says ${JSON.stringify(textOf(log))}`)
+    if (foldedOf(log) !== textOf(log))
+      bad.push(
+        `run ${i} is ${JSON.stringify(foldedOf(log))} to who folds, ` +
+          `${JSON.stringify(textOf(log))} to who does not`,
+      )
+    const { terminal, steps } = log.reduce(foldOne, emptyState())
+    const run = runs.find(one => one.id === id)
     const kept = run && (await stage.answer(run))
-    if (run && kept !== textOf(log)) bad.push(`run ${i} is kept with the answer ${JSON.stringify(kept)}, its readers saw ${JSON.stringify(textOf(log))}`)
-    if (run && terminal && run.status !== (terminal.type === 'error' ? 'failed' : terminal.status)) bad.push(`run ${i} stands as ${run.status}, its log ends with ${terminal.type}`)
+    if (run && kept !== textOf(log))
+      bad.push(
+        `run ${i} is kept with the answer ${JSON.stringify(kept)}, its readers saw ` +
+          `${JSON.stringify(textOf(log))}`,
+      )
+    if (run && terminal && run.status !== (terminal.type === 'error' ? 'failed' : terminal.status))
+      bad.push(`run ${i} stands as ${run.status}, its log ends with ${terminal.type}`)
     for (const { call, outcome, begun } of steps.flatMap(step => step.calls)) {
       if ((call.name === 'send' || call.name === 'post') && begun) sends++
-      if (isCalm && outcome?.status === 'unknown' && terminal?.type === 'done' && terminal.status === 'done') bad.push(`run ${i}: nothing went wrong, and the call ${call.name} is told as unknown`)
+      if (
+        isCalm &&
+        outcome?.status === 'unknown' &&
+        terminal?.type === 'done' &&
+        terminal.status === 'done'
+      )
+        bad.push(`run ${i}: nothing went wrong, and the call ${call.name} is told as unknown`)
       if (call.name === 'pay' && outcome?.status === 'ok') pays++
       // What the model was told was done, was done; what it was told is unknown was not done twice.
-      if (call.name === 'send' && outcome?.status === 'ok' && stage.effects.once.length === 0) bad.push(`run ${i}: a call was told as done that never was`)
+      if (call.name === 'send' && outcome?.status === 'ok' && stage.effects.once.length === 0)
+        bad.push(`run ${i}: a call was told as done that never was`)
     }
   }
-  const wanted = { sends: script.runs.reduce((sum, run) => sum + (run.sends ?? 0) + (run.posts ?? 0), 0), pays: script.runs.reduce((sum, run) => sum + (run.pays ?? 0), 0) }
-  if (stage.effects.once.length > wanted.sends || new Set(stage.effects.once).size !== stage.effects.once.length) bad.push(`what may happen once happened ${stage.effects.once.length} times`)
-  if (new Set(stage.effects.keyed).size > Math.max(wanted.pays, pays)) bad.push(`${new Set(stage.effects.keyed).size} different payments were made`)
-  if (isCalm && script.deaths !== undefined && stage.deaths() > script.deaths) bad.push(`${stage.deaths()} processes ended`)
-  if (script.runs.every(run => run.ends === 'done') && (sends !== wanted.sends || pays !== wanted.pays)) bad.push(`${sends} sends and ${pays} payments stand in the log`)
+  const wanted = {
+    sends: script.runs.reduce((sum, run) => sum + (run.sends ?? 0) + (run.posts ?? 0), 0),
+    pays: script.runs.reduce((sum, run) => sum + (run.pays ?? 0), 0),
+  }
+  if (
+    stage.effects.once.length > wanted.sends ||
+    new Set(stage.effects.once).size !== stage.effects.once.length
+  )
+    bad.push(`what may happen once happened ${stage.effects.once.length} times`)
+  if (new Set(stage.effects.keyed).size > Math.max(wanted.pays, pays))
+    bad.push(`${new Set(stage.effects.keyed).size} different payments were made`)
+  if (isCalm && script.deaths !== undefined && stage.deaths() > script.deaths)
+    bad.push(`${stage.deaths()} processes ended`)
+  if (
+    script.runs.every(run => run.ends === 'done') &&
+    (sends !== wanted.sends || pays !== wanted.pays)
+  )
+    bad.push(`${sends} sends and ${pays} payments stand in the log`)
   return bad
 }
 
 type Playing = { readonly choose: Choose; readonly seed?: number; readonly kind?: Kind }
-const optionsOf = ({ behave, supports, credits, env }: Script) => ({ behave, ...(env ? { env } : {}), ...(supports ? { supports } : {}), ...(credits === undefined ? {} : { credits }) })
+const optionsOf = ({ behave, supports, credits, env }: Script) => ({
+  behave,
+  ...(env ? { env } : {}),
+  ...(supports ? { supports } : {}),
+  ...(credits === undefined ? {} : { credits }),
+})
 
-/** A client asks until the session is gone. Admissions that come back from the dead may hold it for a moment; an earlier try whose answer came too late may have removed it. */
+/**
+ * A client asks until the session is gone. Admissions that come back from the dead may hold it for
+ * a moment; an earlier try whose answer came too late may have removed it.
+ */
 async function removed(stage: Stage, process: Process, id: string): Promise<string[]> {
   for (let tries = 0; tries < 20; tries++) {
-    const error = await stage.ask(process, ({ sessions }) => sessions.remove(caller, id)).then(() => undefined, (failed: Error) => failed)
+    const error = await stage
+      .ask(process, ({ sessions }) => sessions.remove(caller, id))
+      .then(
+        () => undefined,
+        (failed: Error) => failed,
+      )
     if (!error || hasCode(error, 'NOT_FOUND')) return []
-    if (!hasCode(error, 'SESSION_BUSY')) return [`session ${id} cannot be removed: ${String(error)}`]
+    if (!hasCode(error, 'SESSION_BUSY'))
+      return [`session ${id} cannot be removed: ${String(error)}`]
     await process.clock.sleep(sweepMs)
   }
   return [`session ${id} stays busy`]
 }
 
-export async function play(script: Script, { choose, seed = 1, kind = 'drivers' }: Playing): Promise<Played & { readonly stage: Stage }> {
+export async function play(
+  script: Script,
+  { choose, seed = 1, kind = 'drivers' }: Playing,
+): Promise<Played & { readonly stage: Stage }> {
   const stage = await createStage({ choose, seed, kind, ...optionsOf(script) })
   let bad: string[] = []
   const ended = await stage.act(async process => {
@@ -96,24 +202,38 @@ export async function play(script: Script, { choose, seed = 1, kind = 'drivers' 
     await script.play(actor)
     await stage.closed(process)
     bad = await judge(stage, script, actor)
-    // A session may be left with a run that has ended, by an admission that came back from the dead: it must not be busy to whoever comes next.
-    for (const { id, active } of await stage.sessions()) if (active) bad.push(...(await removed(stage, process, id)))
+    // A session may be left with a run that has ended, by an admission that came back from the
+    // dead: it must not be busy to whoever comes next.
+    for (const { id, active } of await stage.sessions())
+      if (active) bad.push(...(await removed(stage, process, id)))
   })
   if (ended !== undefined) bad = [ended]
   return { bad, stage, trace: stage.world.trace, steps: stage.world.steps() }
 }
 
-/** Everything dies after a run's terminal event, which the log then lacks: whoever starts on what is left must come to the same end, and charge nothing again. */
+/**
+ * Everything dies after a run's terminal event, which the log then lacks: whoever starts on what is
+ * left must come to the same end, and charge nothing again.
+ */
 export async function coldStart(script: Script, withheld: number): Promise<string[]> {
-  const calm = faultsAt(new Map()), { stage: before, bad } = await play(script, { choose: calm })
-  const runs = await before.runs(), ledger = await before.ledger(), logs = new Map<string, LoggedEvent[]>()
+  const calm = faultsAt(new Map())
+  const { stage: before, bad } = await play(script, { choose: calm })
+  const runs = await before.runs()
+  const ledger = await before.ledger()
+  const logs = new Map<string, LoggedEvent[]>()
   for (const run of runs) logs.set(run.id, await before.reopen(run, withheld))
   const stage = await createStage({ choose: calm, disk: before.disk, ...optionsOf(script) })
   const ended = await stage.act(process => stage.closed(process))
   if (ended !== undefined) return [...bad, ended]
   for (const [i, { id }] of runs.entries()) {
-    const first = logs.get(id)!, second = (await stage.log(id)).filter(({ type }) => type !== 'took@1'), told = ({ type, data }: LoggedEvent) => `${type} ${JSON.stringify(data)}`
-    if (JSON.stringify(second.map(told)) !== JSON.stringify(first.filter(({ type }) => type !== 'took@1').map(told))) bad.push(`run ${i} ends otherwise: ${told(second.at(-1)!)}, it was ${told(first.at(-1)!)}`)
+    const first = logs.get(id)!
+    const second = (await stage.log(id)).filter(({ type }) => type !== 'took@1')
+    const told = ({ type, data }: LoggedEvent) => `${type} ${JSON.stringify(data)}`
+    if (
+      JSON.stringify(second.map(told)) !==
+      JSON.stringify(first.filter(({ type }) => type !== 'took@1').map(told))
+    )
+      bad.push(`run ${i} ends otherwise: ${told(second.at(-1)!)}, it was ${told(first.at(-1)!)}`)
   }
   if (JSON.stringify(await stage.ledger()) !== JSON.stringify(ledger)) bad.push('the ledger moved')
   return bad
@@ -123,7 +243,14 @@ export async function coldStart(script: Script, withheld: number): Promise<strin
 export function faultsAt(faults: ReadonlyMap<number, number>, order?: number): Choose {
   const random = order === undefined ? undefined : seeded(order)
   let moment = 0
-  return (kind, options) => (kind === 'fault' ? (faults.get(moment++) ?? 0) : random && kind !== 'survive' ? Math.floor(random() * options) : kind === 'survive' ? Math.floor(options / 2) : 0)
+  return (kind, options) =>
+    kind === 'fault'
+      ? (faults.get(moment++) ?? 0)
+      : random && kind !== 'survive'
+        ? Math.floor(random() * options)
+        : kind === 'survive'
+          ? Math.floor(options / 2)
+          : 0
 }
 /** Everything by chance; a fault at about one moment in `every`, at most `most` of them. */
 export function byChance(seed: number, every = 40, most = 4): Choose {

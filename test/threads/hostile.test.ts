@@ -1,4 +1,5 @@
-// A plugin that throws, loops, leaks or leaves harms nobody: its thread is ended and started again, everything else is served all the while.
+// A plugin that throws, loops, leaks or leaves harms nobody: its thread is ended and started again,
+// everything else is served all the while.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,37 +7,53 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { readEvents, startServer, type TestServer } from '../kit/server.ts'
 
-const home = mkdtempSync(join(tmpdir(), 'agent-platform-threads-')), folder = join(home, 'wild'), isolated = { memory_mb: 32, stall_ms: 10_000 }
+const home = mkdtempSync(join(tmpdir(), 'agent-platform-threads-'))
+const folder = join(home, 'wild')
+const isolated = { memory_mb: 32, stall_ms: 10_000 }
 const ways = {
   fine: '() => ({ fine: true })',
   throws: '() => { throw new Error("on purpose") }',
   refuses: '() => { throw fault("NOT_FOUND", { what: "thing" }) }',
-  rejects: '() => { Promise.reject(new Error("nobody waits for this")); return new Promise(() => {}) }',
-  late: '() => { setTimeout(() => { throw new Error("much later") }, 1); return new Promise(() => {}) }',
+  rejects:
+    '() => { Promise.reject(new Error("nobody waits for this")); return new Promise(() => {}) }',
+  late:
+    '() => { setTimeout(() => { throw new Error("much later") }, 1); return new Promise(() ' +
+    '=> {}) }',
   loops: '() => { for (;;); }',
-  leaks: '() => { const kept = []; for (;;) kept.push({ text: String(Math.random()).repeat(10) }) }',
-  buffers: '() => new Promise(() => { globalThis.kept = []; setInterval(() => globalThis.kept.push(Buffer.alloc(4 << 20, 1)), 5) })',
+  leaks:
+    '() => { const kept = []; for (;;) kept.push({ text: String(Math.random()).repeat(10) }) }',
+  buffers:
+    '() => new Promise(() => { globalThis.kept = []; setInterval(() => ' +
+    'globalThis.kept.push(Buffer.alloc(4 << 20, 1)), 5) })',
   leaves: '() => process.exit(0)',
-  waits: '({ signal }) => new Promise((_, reject) => { globalThis.waiting = 1; signal.addEventListener("abort", () => { globalThis.waiting = 2; reject(signal.reason) }) })',
+  waits:
+    '({ signal }) => new Promise((_, reject) => { globalThis.waiting = 1; ' +
+    'signal.addEventListener("abort", () => { globalThis.waiting = 2; ' +
+    'reject(signal.reason) }) })',
   waited: '() => ({ waiting: globalThis.waiting ?? 0 })',
 }
 function write(version = '1.0.0', more = ''): void {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
-  writeFileSync(join(folder, 'plugin.js'), `
+  writeFileSync(
+    join(folder, 'plugin.js'),
+    `
 import { definePlugin, into } from 'agent-platform/plugin'
 import { fault } from 'agent-platform/faults'
 import { Tools } from 'agent-platform/plugins/runs'
-const ways = { ${Object.entries(ways).map(([name, body]) => `${name}: ${body}`).join(',\n')} }
+const ways = { ${Object.entries(ways)
+      .map(([name, body]) => `${name}: ${body}`)
+      .join(',\n')} }
 export default definePlugin({
   name: 'wild', version: '${version}', kernel: '^1.0.0',
   contract: Object.fromEntries(Object.keys(ways).map(name => ['GET /wild/' + name, { summary: name, auth: 'public', reply: { type: 'object' }, faults: ['NOT_FOUND'] }])),
   routes: Object.fromEntries(Object.entries(ways).map(([name, run]) => ['GET /wild/' + name, run])),
   contributes: [into(Tools, () => ({ name: 'wild', description: 'Loops.', parameters: { type: 'object' }, run: () => ways.loops() }))],
   ${more}
-})`)
+})`,
+  )
 }
-const wild = async (server: TestServer, way: string) => (await server.call('GET', `/wild/${way}`))
+const wild = async (server: TestServer, way: string) => await server.call('GET', `/wild/${way}`)
 const again = async (server: TestServer) => {
   for (let tries = 0; (await wild(server, 'fine')).status !== 200; tries++) {
     assert.ok(tries < 500, 'it never came back')
@@ -46,36 +63,71 @@ const again = async (server: TestServer) => {
 /** Something else is asked all the while, and a run streams: each must be answered. */
 async function besides(server: TestServer, act: () => Promise<void>): Promise<void> {
   const { token } = await server.account()
-  let going = true, asked = 0
+  let going = true
+  let asked = 0
   const traffic = (async () => {
     while (going) {
       const { body } = await server.call('POST', '/chat', { token, body: { message: 'hello' } })
-      const events = await readEvents(await server.stream(token, (body as { run_id: string }).run_id))
+      const events = await readEvents(
+        await server.stream(token, (body as { run_id: string }).run_id),
+      )
       assert.is(events.at(-1)!.event, 'done')
       asked++
     }
   })()
-  await Promise.all([traffic, act().finally(() => { going = false })])
+  await Promise.all([
+    traffic,
+    act().finally(() => {
+      going = false
+    }),
+  ])
   assert.ok(asked > 0)
 }
 
 let server: TestServer
 test.before(async () => {
   write()
-  server = await startServer({ env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000' } })
+  server = await startServer({
+    env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000' },
+  })
   await server.roster.load(folder, { isolated })
 })
 test('plugins load --isolated: no line of it runs in the process, the first load included', async () => {
-  const server = await startServer(), { load, check } = { load: server.kernel.commands().get('plugins load')!, check: server.kernel.commands().get('plugins check')! }
-  const apart = { isolated: true, memory_mb: 32, stall_ms: 10_000 }, seen = globalThis as { ranHere?: number }
-  const place = join(home, 'shy'), write = (text: string) => {
+  const server = await startServer()
+  const { load, check } = {
+    load: server.kernel.commands().get('plugins load')!,
+    check: server.kernel.commands().get('plugins check')!,
+  }
+  const apart = { isolated: true, memory_mb: 32, stall_ms: 10_000 }
+  const seen = globalThis as { ranHere?: number }
+  const place = join(home, 'shy')
+  const write = (text: string) => {
     mkdirSync(place, { recursive: true })
-    writeFileSync(join(place, 'plugin.mjs'), `import { isMainThread } from 'node:worker_threads'\nif (isMainThread) globalThis.ranHere = 1\nimport { definePlugin } from 'agent-platform/plugin'\n${text}\nexport default definePlugin({ name: 'shy', version: '1.0.0', kernel: '^1.0.0' })`)
+    writeFileSync(
+      join(place, 'plugin.mjs'),
+      `import { isMainThread } from 'node:worker_threads'\nif (isMainThread) ` +
+        `globalThis.ranHere = 1\nimport { definePlugin } from ` +
+        `'agent-platform/plugin'\n${text}\nexport default definePlugin({ name: 'shy', ` +
+        `version: '1.0.0', kernel: '^1.0.0' })`,
+    )
     return { path: join(place, 'plugin.mjs'), ...apart }
   }
-  assert.match(await load.run(write('process.exit(9)')).then(() => 'it serves', (error: Error) => error.message), /its thread has ended/)
-  assert.equal(await check.run({ path: write('').path, isolated: true }), { name: 'shy', version: '1.0.0', replaces: null })
-  assert.equal(((await load.run(write(''))) as { isolated: unknown }).isolated, { memory_mb: 32, stall_ms: 10_000 })
+  assert.match(
+    await load.run(write('process.exit(9)')).then(
+      () => 'it serves',
+      (error: Error) => error.message,
+    ),
+    /its thread has ended/,
+  )
+  assert.equal(await check.run({ path: write('').path, isolated: true }), {
+    name: 'shy',
+    version: '1.0.0',
+    replaces: null,
+  })
+  assert.equal(((await load.run(write(''))) as { isolated: unknown }).isolated, {
+    memory_mb: 32,
+    stall_ms: 10_000,
+  })
   assert.is(seen.ranHere, undefined)
   await server.stop()
 })
@@ -87,14 +139,21 @@ test.after(async () => {
 
 test('what it throws is answered as in the process: a fault as itself, anything else as 500', async () => {
   assert.is((await wild(server, 'throws')).status, 500)
-  assert.ok(server.logged.some(line => line.includes('on purpose')), 'the error is in the log')
+  assert.ok(
+    server.logged.some(line => line.includes('on purpose')),
+    'the error is in the log',
+  )
   assert.is((await wild(server, 'refuses')).status, 404)
   assert.is((await wild(server, 'fine')).status, 200)
 })
 
 const ends = {
-  rejects: 'it threw where nobody could catch it: nobody waits for this', late: 'it threw where nobody could catch it: much later',
-  loops: 'it did not answer for 500 ms', leaks: 'it used more than 32 MiB', buffers: 'its buffers take more than 32 MiB', leaves: 'its thread has ended',
+  rejects: 'it threw where nobody could catch it: nobody waits for this',
+  late: 'it threw where nobody could catch it: much later',
+  loops: 'it did not answer for 500 ms',
+  leaks: 'it used more than 32 MiB',
+  buffers: 'its buffers take more than 32 MiB',
+  leaves: 'its thread has ended',
 }
 for (const [way, why] of Object.entries(ends)) {
   test(`${way}: the caller gets 503 with the reason, others notice nothing, and it serves again`, async () => {
@@ -102,17 +161,26 @@ for (const [way, why] of Object.entries(ends)) {
     await server.roster.isolate('wild', way === 'loops' ? { ...isolated, stall_ms: 500 } : isolated)
     await besides(server, async () => {
       const { status, body } = await wild(server, way)
-      assert.equal([status, (body as { detail: string }).detail], [503, `The plugin wild is not available: ${why}.`])
+      assert.equal(
+        [status, (body as { detail: string }).detail],
+        [503, `The plugin wild is not available: ${why}.`],
+      )
       await again(server)
     })
-    assert.ok(server.logged.some(line => line.includes('wild.thread.ended') && line.includes(why)), 'the log says so')
+    assert.ok(
+      server.logged.some(line => line.includes('wild.thread.ended') && line.includes(why)),
+      'the log says so',
+    )
   })
 }
 
 test('a tool that loops fails its call; the run goes on to its end', async () => {
   await server.roster.isolate('wild', { ...isolated, stall_ms: 500 })
   const { token } = await server.account()
-  const { body } = await server.call('POST', '/chat', { token, body: { message: '[[tool=wild {}]]' } })
+  const { body } = await server.call('POST', '/chat', {
+    token,
+    body: { message: '[[tool=wild {}]]' },
+  })
   const events = await readEvents(await server.stream(token, (body as { run_id: string }).run_id))
   const result = events.find(({ event }) => event === 'tool_result')!.data as { content: string }
   assert.match(result.content, /did not answer|not available/)
@@ -133,9 +201,16 @@ test('one that ends again and again is started later and later; meanwhile it ans
 
 test('a caller who goes away is seen over there', async () => {
   await server.roster.reload('wild')
-  const leaving = new AbortController(), asked = fetch(`${server.base}/wild/waits`, { signal: leaving.signal }).catch(() => undefined)
+  const leaving = new AbortController()
+  const asked = fetch(`${server.base}/wild/waits`, { signal: leaving.signal }).catch(
+    () => undefined,
+  )
   const waiting = async (state: number) => {
-    for (let tries = 0; ((await wild(server, 'waited')).body as { waiting: number }).waiting !== state; tries++) {
+    for (
+      let tries = 0;
+      ((await wild(server, 'waited')).body as { waiting: number }).waiting !== state;
+      tries++
+    ) {
       assert.ok(tries < 500, `it never came to ${state}`)
       await new Promise(resolve => setTimeout(resolve, 10))
     }
@@ -148,22 +223,43 @@ test('a caller who goes away is seen over there', async () => {
 
 test('files that changed are not started by accident: it stays out and says so, until it is reloaded', async () => {
   await server.roster.reload('wild')
-  const ended = () => server.logged.filter(line => line.includes('wild.thread.ended')).length, before = ended()
+  const ended = () => server.logged.filter(line => line.includes('wild.thread.ended')).length
+  const before = ended()
   write('2.0.0')
   await wild(server, 'leaves')
   const said = async () => ((await wild(server, 'fine')).body as { detail?: string }).detail ?? ''
-  for (let tries = 0; !(await said()).includes('its files have changed since; reload it'); tries++) {
+  for (
+    let tries = 0;
+    !(await said()).includes('its files have changed since; reload it');
+    tries++
+  ) {
     assert.ok(tries < 500, await said())
     await new Promise(resolve => setTimeout(resolve, 20))
   }
-  assert.is(ended(), before + 1, 'only the one that served has ended, and one start follows another')
+  assert.is(
+    ended(),
+    before + 1,
+    'only the one that served has ended, and one start follows another',
+  )
   assert.is((await server.roster.reload('wild')).version, '2.0.0')
   assert.is((await wild(server, 'fine')).status, 200)
 })
 
 test('a plugin that cannot be imported, cannot start or cannot run in a thread leaves the old one serving, with a sentence', async () => {
-  const refused = (act: Promise<unknown>) => act.then(() => '', (error: Error) => error.message)
-  for (const [more, why] of [['nonsense', /cannot be imported/], ['start: () => { throw new Error("no luck") },', /no luck/], ['services: { one: () => 1 }, provides: { one: { id: "service:one", kind: "service", version: "1.0.0" } },', /cannot run in a thread: it provides the service one/]] as const) {
+  const refused = (act: Promise<unknown>) =>
+    act.then(
+      () => '',
+      (error: Error) => error.message,
+    )
+  for (const [more, why] of [
+    ['nonsense', /cannot be imported/],
+    ['start: () => { throw new Error("no luck") },', /no luck/],
+    [
+      'services: { one: () => 1 }, provides: { one: { id: "service:one", kind: "service", ' +
+        'version: "1.0.0" } },',
+      /cannot run in a thread: it provides the service one/,
+    ],
+  ] as const) {
     write('3.0.0', more)
     const sentence = await refused(server.roster.reload('wild'))
     assert.match(sentence, why)

@@ -15,18 +15,38 @@ function pair(answer: Answer): { here: Link; there: Link; sent: Message[] } {
     sent.push(copy)
     setImmediate(() => other().receive(copy))
   }
-  const here: Link = createLink(towards(() => there), () => undefined), there: Link = createLink(towards(() => here), answer)
+  const here: Link = createLink(
+    towards(() => there),
+    () => undefined,
+  )
+  const there: Link = createLink(
+    towards(() => here),
+    answer,
+  )
   return { here, there, sent }
 }
-const turns = async () => { for (let i = 0; i < 20; i++) await new Promise(resolve => setImmediate(resolve)) }
+const turns = async () => {
+  for (let i = 0; i < 20; i++) await new Promise(resolve => setImmediate(resolve))
+}
 const echo: Answer = (_, value) => value
 
 test('plain values, dates, bytes of a part of a buffer, and a field that looks like a mark', async () => {
-  const { here, sent } = pair(echo), bytes = Buffer.alloc(65_536).subarray(10, 13)
-  const value = { a: [1, null, 'x', { b: undefined }], at: new Date(5), '\u0000': 'signal', nested: { '\u0000': 'own', id: 1 } }
+  const { here, sent } = pair(echo)
+  const bytes = Buffer.alloc(65_536).subarray(10, 13)
+  const value = {
+    a: [1, null, 'x', { b: undefined }],
+    at: new Date(5),
+    '\u0000': 'signal',
+    nested: { '\u0000': 'own', id: 1 },
+  }
   assert.equal(await here.call('echo', value), value)
   assert.equal(await here.call('echo', bytes), new Uint8Array([0, 0, 0]))
-  const [, , , crossed] = sent.findLast(([kind]) => kind === 'call') as [string, number, string, Uint8Array]
+  const [, , , crossed] = sent.findLast(([kind]) => kind === 'call') as [
+    string,
+    number,
+    string,
+    Uint8Array,
+  ]
   assert.is(crossed.buffer.byteLength, 3, 'the rest of its buffer stays where it is')
 })
 
@@ -41,8 +61,18 @@ test('a function is refused with a sentence, and the call does not wait', async 
 })
 
 test('faults come as the same faults, errors with their message, anything else as it is', async () => {
-  const { here } = pair(target => { throw target === 'fault' ? fault('RATE_LIMITED', { limit: 'x', seconds: 3 }, { retryAfterMs: 2500 }) : target === 'error' ? new RangeError('too far') : 'handover' })
-  const thrownBy = (target: string) => here.call(target).then(() => assert.unreachable(), (error: unknown) => error)
+  const { here } = pair(target => {
+    throw target === 'fault'
+      ? fault('RATE_LIMITED', { limit: 'x', seconds: 3 }, { retryAfterMs: 2500 })
+      : target === 'error'
+        ? new RangeError('too far')
+        : 'handover'
+  })
+  const thrownBy = (target: string) =>
+    here.call(target).then(
+      () => assert.unreachable(),
+      (error: unknown) => error,
+    )
   const known = (await thrownBy('fault')) as Error & { retryAfterMs: number; values: object }
   assert.ok(hasCode(known, 'RATE_LIMITED'))
   assert.equal([known.retryAfterMs, known.values], [2500, { limit: 'x', seconds: 3 }])
@@ -60,11 +90,16 @@ test('an answer with a status stays one', async () => {
 
 test('a signal aborts over there with its reason; when the call is over nobody listens any more', async () => {
   let seen: unknown
-  const { here, sent } = pair((target, value) => target === 'quick' ? 'done' : new Promise(resolve => {
-    const { signal } = value as { signal: AbortSignal }
-    signal.addEventListener('abort', () => resolve((seen = signal.reason)))
-  }))
-  const slow = new AbortController(), waiting = here.call('slow', { signal: slow.signal })
+  const { here, sent } = pair((target, value) =>
+    target === 'quick'
+      ? 'done'
+      : new Promise(resolve => {
+          const { signal } = value as { signal: AbortSignal }
+          signal.addEventListener('abort', () => resolve((seen = signal.reason)))
+        }),
+  )
+  const slow = new AbortController()
+  const waiting = here.call('slow', { signal: slow.signal })
   await turns()
   slow.abort('cancelled')
   assert.is(await waiting, 'cancelled')
@@ -72,15 +107,19 @@ test('a signal aborts over there with its reason; when the call is over nobody l
   const quick = new AbortController()
   await here.call('quick', { signal: quick.signal })
   await turns()
-  assert.ok(sent.some(([kind]) => kind === 'forgotten'), 'the other side lets go of it')
+  assert.ok(
+    sent.some(([kind]) => kind === 'forgotten'),
+    'the other side lets go of it',
+  )
   const before = sent.length
   quick.abort()
   await turns()
   assert.is(sent.length, before, 'nothing is said of it any more')
 })
 
-test('an iterable is read at the reader\'s pace, ended by its reader, and its error arrives', async () => {
-  let made = 0, undone = 0
+test("an iterable is read at the reader's pace, ended by its reader, and its error arrives", async () => {
+  let made = 0
+  let undone = 0
   const { here } = pair(async function (target) {
     return (async function* () {
       try {
@@ -110,16 +149,21 @@ test('an iterable is read at the reader\'s pace, ended by its reader, and its er
 })
 
 test('a signal that came with the call lives as long as the stream that it answered', async () => {
-  const { here, sent } = pair((_, value) => (async function* () {
-    const { signal } = value as { signal: AbortSignal }
-    for (let i = 0; !signal.aborted; i++) {
-      yield i
-      await new Promise(resolve => setImmediate(resolve))
-    }
-    yield `ended: ${signal.reason}`
-  })())
-  const stop = new AbortController(), read: unknown[] = []
-  for await (const one of (await here.call('stream', { signal: stop.signal })) as AsyncIterable<unknown>) {
+  const { here, sent } = pair((_, value) =>
+    (async function* () {
+      const { signal } = value as { signal: AbortSignal }
+      for (let i = 0; !signal.aborted; i++) {
+        yield i
+        await new Promise(resolve => setImmediate(resolve))
+      }
+      yield `ended: ${signal.reason}`
+    })(),
+  )
+  const stop = new AbortController()
+  const read: unknown[] = []
+  for await (const one of (await here.call('stream', {
+    signal: stop.signal,
+  })) as AsyncIterable<unknown>) {
     read.push(one)
     if (one === 3) stop.abort('enough')
   }
@@ -131,19 +175,43 @@ test('a signal that came with the call lives as long as the stream that it answe
 test('an end fails what waits, ends what was lent, and refuses what comes later', async () => {
   let undone = false
   const { here, there } = pair(() => new Promise(() => undefined))
-  const back = there.call('anything', (async function* () { try { yield 1 } finally { undone = true } })())
+  const back = there.call(
+    'anything',
+    (async function* () {
+      try {
+        yield 1
+      } finally {
+        undone = true
+      }
+    })(),
+  )
   back.catch(() => undefined)
   const waiting = here.call('never')
   await turns()
   here.end(new Error('gone'))
   there.end(new Error('gone'))
-  for (const call of [waiting, here.call('later')]) assert.is(await call.then(() => '', (error: Error) => error.message), 'gone')
+  for (const call of [waiting, here.call('later')])
+    assert.is(
+      await call.then(
+        () => '',
+        (error: Error) => error.message,
+      ),
+      'gone',
+    )
   assert.not(undone, 'a generator that nobody began has nothing to undo')
 })
 
 test('a chain of calls is gathered and carried out over there; what is not offered is refused', async () => {
   const calls: unknown[] = []
-  const store = { tenant: (caller: { orgId: string }) => ({ find: async (where: object) => (calls.push([caller, where]), ['found']), follow: async function* () { yield 1; yield 2 } }) }
+  const store = {
+    tenant: (caller: { orgId: string }) => ({
+      find: async (where: object) => (calls.push([caller, where]), ['found']),
+      follow: async function* () {
+        yield 1
+        yield 2
+      },
+    }),
+  }
   const { here } = pair((_, value) => reached(store, (value as Reach).steps))
   const there = far(here, 'port:storage') as typeof store
   assert.equal(await there.tenant({ orgId: 'o' }).find({ a: 1 }), ['found'])
@@ -151,8 +219,17 @@ test('a chain of calls is gathered and carried out over there; what is not offer
   const read: number[] = []
   for await (const one of there.tenant({ orgId: 'o' }).follow()) read.push(one)
   assert.equal(read, [1, 2])
-  for (const wrong of [() => (there as never as { nothing(): Promise<unknown> }).nothing(), () => (there as never as { constructor(code: string): Promise<unknown> }).constructor('return process')]) {
-    const error = await wrong().then(() => undefined, (reason: Error) => reason)
+  for (const wrong of [
+    () => (there as never as { nothing(): Promise<unknown> }).nothing(),
+    () =>
+      (there as never as { constructor(code: string): Promise<unknown> }).constructor(
+        'return process',
+      ),
+  ]) {
+    const error = await wrong().then(
+      () => undefined,
+      (reason: Error) => reason,
+    )
     assert.match(error!.message, /no function|There is no/)
   }
 })

@@ -7,7 +7,9 @@ import type { Analyser } from './analyser.ts'
 const charactersMax = 20_000
 
 /** Terms for each; other work of the process gets its turn between. */
-export async function analysed<T extends { readonly text: string; readonly language?: Language | undefined }>(all: readonly T[], analyser: Analyser): Promise<(T & { language: Language; terms: string })[]> {
+export async function analysed<
+  T extends { readonly text: string; readonly language?: Language | undefined },
+>(all: readonly T[], analyser: Analyser): Promise<(T & { language: Language; terms: string })[]> {
   const done: (T & { language: Language; terms: string })[] = []
   let characters = 0
   for (const one of all) {

@@ -1,12 +1,18 @@
-// From a text to the terms that an index holds: the same for every adapter, so that they find and rank alike.
+// From a text to the terms that an index holds: the same for every adapter, so that they find and
+// rank alike.
 import type { Language } from '#ports/search.ts'
 import { createLru } from '../lru.ts'
 import { languages } from './languages.ts'
 import { folded, tokens } from './tokens.ts'
 
-/** Grows when the same text gives other terms than before: what was indexed by an older one is indexed anew. */
+/**
+ * Grows when the same text gives other terms than before: what was indexed by an older one is
+ * indexed anew.
+ */
 export const analysisVersion = 1
-/** What a language's rules made of a word is remembered for so many words: texts repeat themselves. */
+/**
+ * What a language's rules made of a word is remembered for so many words: texts repeat themselves.
+ */
 const wordsMax = 10_000
 /** A language is told by the beginning of a text, in UTF-16 units. */
 const detectedLength = 2000
@@ -17,27 +23,48 @@ export type Analyser = {
   languageOf(text: string): Language
   /** In the order of the text, repeated as often as they occur. */
   terms(text: string, language: Language): string[]
-  /** Each once: what the words become in any of the collection's languages, since a question is too short to tell its own. */
+  /**
+   * Each once: what the words become in any of the collection's languages, since a question is too
+   * short to tell its own.
+   */
   queryTerms(text: string, termsMax: number): string[]
-  /** For each word of the text what it becomes in any of the collection's languages; one that is a stop word in any of them is left out. */
+  /**
+   * For each word of the text what it becomes in any of the collection's languages; one that is a
+   * stop word in any of them is left out.
+   */
   queryWords(text: string, wordsMax: number): string[][]
   /** Where the terms stand; ranges that overlap are one. */
   ranges(text: string, language: Language, wanted: ReadonlySet<string>, rangesMax: number): Range[]
 }
 type Rules = (word: string) => readonly string[]
 
-/** "l'été" is about the summer, "John's" about John: of a word with an apostrophe the long parts count. */
+/**
+ * "l'été" is about the summer, "John's" about John: of a word with an apostrophe the long parts
+ * count.
+ */
 const partsOf = (word: string): readonly string[] => {
   if (!word.includes("'")) return [word]
-  const parts = word.split("'"), long = parts.filter(part => part.length > 2)
+  const parts = word.split("'")
+  const long = parts.filter(part => part.length > 2)
   return long.length > 0 ? long : [parts.join('')]
 }
 
 async function rulesOf(language: Language): Promise<Rules> {
   if (language === 'none') return word => partsOf(word).map(folded)
-  const known = languages[language], [{ stemmer }, { stopwords }] = await Promise.all([known.stemmer(), known.stopWords()])
-  const stops = new Set([...stopwords, ...(known.alsoStopWords ?? [])].map(word => word.normalize('NFKC').toLowerCase())), seen = createLru<string, readonly string[]>(wordsMax)
-  const made = (word: string) => (stops.has(word) ? [] : partsOf(word).filter(part => !stops.has(part)).map(part => folded(stemmer(part)) || folded(part)))
+  const known = languages[language]
+  const [{ stemmer }, { stopwords }] = await Promise.all([known.stemmer(), known.stopWords()])
+  const stops = new Set(
+    [...stopwords, ...(known.alsoStopWords ?? [])].map(word =>
+      word.normalize('NFKC').toLowerCase(),
+    ),
+  )
+  const seen = createLru<string, readonly string[]>(wordsMax)
+  const made = (word: string) =>
+    stops.has(word)
+      ? []
+      : partsOf(word)
+          .filter(part => !stops.has(part))
+          .map(part => folded(stemmer(part)) || folded(part))
   return word => {
     const before = seen.get(word)
     if (before) return before
@@ -51,7 +78,8 @@ async function detectorOf(declared: readonly Language[]): Promise<(text: string)
   const first = declared[0] ?? 'none'
   const candidates = declared.filter(language => language !== 'none')
   if (candidates.length < 2) return () => first
-  const { franc } = await import('franc'), only = candidates.map(language => languages[language].code)
+  const { franc } = await import('franc')
+  const only = candidates.map(language => languages[language].code)
   return text => candidates[only.indexOf(franc(text.slice(0, detectedLength), { only }))] ?? first
 }
 
@@ -63,15 +91,33 @@ export function createAnalysers(): (declared: readonly Language[]) => Promise<An
     loaded.set(language, rules)
     return rules
   }
-  return async declared => analyserOf(declared, new Map(await Promise.all(declared.map(async language => [language, await rulesFor(language)] as const))), await detectorOf(declared))
+  return async declared =>
+    analyserOf(
+      declared,
+      new Map(
+        await Promise.all(
+          declared.map(async language => [language, await rulesFor(language)] as const),
+        ),
+      ),
+      await detectorOf(declared),
+    )
 }
 
-function analyserOf(declared: readonly Language[], rules: ReadonlyMap<Language, Rules>, languageOf: Analyser['languageOf']): Analyser {
-  const termsOf = (word: string, pair: boolean, language: Language) => (pair ? [word] : rules.get(language)!(word))
-  const anyTerms = (word: string, pair: boolean) => [...new Set(declared.flatMap(language => termsOf(word, pair, language)))].filter(Boolean)
+function analyserOf(
+  declared: readonly Language[],
+  rules: ReadonlyMap<Language, Rules>,
+  languageOf: Analyser['languageOf'],
+): Analyser {
+  const termsOf = (word: string, pair: boolean, language: Language) =>
+    pair ? [word] : rules.get(language)!(word)
+  const anyTerms = (word: string, pair: boolean) =>
+    [...new Set(declared.flatMap(language => termsOf(word, pair, language)))].filter(Boolean)
   return {
     languageOf,
-    terms: (text, language) => Array.from(tokens(text)).flatMap(({ word, pair }) => termsOf(word, pair, language)).filter(Boolean),
+    terms: (text, language) =>
+      Array.from(tokens(text))
+        .flatMap(({ word, pair }) => termsOf(word, pair, language))
+        .filter(Boolean),
     queryTerms(text, termsMax) {
       const found = new Set<string>()
       for (const { word, pair } of tokens(text)) {
@@ -83,7 +129,8 @@ function analyserOf(declared: readonly Language[], rules: ReadonlyMap<Language, 
     queryWords(text, wordsMax) {
       const found = new Map<string, string[]>()
       for (const { word, pair } of tokens(text)) {
-        const terms = anyTerms(word, pair), isStopWord = declared.some(language => termsOf(word, pair, language).length === 0)
+        const terms = anyTerms(word, pair)
+        const isStopWord = declared.some(language => termsOf(word, pair, language).length === 0)
         if (terms.length > 0 && !isStopWord) found.set(terms.join(' '), terms)
         if (found.size >= wordsMax) break
       }

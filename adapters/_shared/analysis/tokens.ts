@@ -1,27 +1,51 @@
-// Words of a text with their places. Offsets are those of the text as it was given; what a word is called afterwards is normalised.
+// Words of a text with their places. Offsets are those of the text as it was given; what a word is
+// called afterwards is normalised.
 
 /** [start, end) in UTF-16 units; `word` is in Unicode's form NFKC and lower case. */
-export type Token = { readonly start: number; readonly end: number; readonly word: string; /** One of a pair of characters, from a script that puts no spaces between words: there is nothing to stem. */ readonly pair: boolean }
+export type Token = {
+  readonly start: number
+  readonly end: number
+  readonly word: string
+  /**
+   * One of a pair of characters, from a script that puts no spaces between words: there is nothing
+   * to stem.
+   */
+  readonly pair: boolean
+}
 
-// A script without spaces has no words that a rule could find; pairs of neighbours find what contains them, as Lucene's CJK analysis does.
+// A script without spaces has no words that a rule could find; pairs of neighbours find what
+// contains them, as Lucene's CJK analysis does.
 const dense = String.raw`\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}ー`
 const letter = String.raw`[[\p{L}\p{M}\p{N}]--[${dense}]]`
-/** An apostrophe belongs to a word when letters follow; so do the signs that tell C++ and C# from C. */
+/**
+ * An apostrophe belongs to a word when letters follow; so do the signs that tell C++ and C# from C.
+ */
 const word = String.raw`${letter}+(?:['’ʼ]${letter}+)*(?:(?:\+\+|#)(?!${letter}))?`
 
 /** What a term holds at most, in characters: a longer word is none that anybody looks for whole. */
 const wordCharactersMax = 64
-/** Normalising takes the square of the marks that follow one letter: of what is too long for a term, no more than this is looked at, in UTF-16 units. */
+/**
+ * Normalising takes the square of the marks that follow one letter: of what is too long for a term,
+ * no more than this is looked at, in UTF-16 units.
+ */
 const normalisedLength = wordCharactersMax * 4
 /** Made anew for each text: an expression that remembers its place is state. */
 const expression = () => new RegExp(`([${dense}]+)|${word}`, 'gv')
 const notInWords = /[^\p{L}\p{M}\p{N}'+#]/gu
 
-const normal = (text: string): string => text.slice(0, normalisedLength).normalize('NFKC').toLowerCase().replace(/[’ʼ]/g, "'").replace(notInWords, '').slice(0, wordCharactersMax)
+const normal = (text: string): string =>
+  text
+    .slice(0, normalisedLength)
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/[’ʼ]/g, "'")
+    .replace(notInWords, '')
+    .slice(0, wordCharactersMax)
 
 function* pairs(run: string, from: number): Generator<Token> {
   const characters = Array.from(run)
-  if (characters.length === 1) yield { start: from, end: from + run.length, word: normal(run), pair: true }
+  if (characters.length === 1)
+    yield { start: from, end: from + run.length, word: normal(run), pair: true }
   for (let at = 0, start = from; at + 1 < characters.length; start += characters[at++]!.length) {
     const both = characters[at]! + characters[at + 1]!
     yield { start, end: start + both.length, word: normal(both), pair: true }
@@ -36,8 +60,26 @@ export function* tokens(text: string): Generator<Token> {
   }
 }
 
-const special: Readonly<Record<string, string>> = { ß: 'ss', æ: 'ae', œ: 'oe', ø: 'o', ł: 'l', đ: 'd', ı: 'i' }
-/** Accents and points that people leave out when they type; vowel signs of Indic scripts are letters and stay. */
+const special: Readonly<Record<string, string>> = {
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  ø: 'o',
+  ł: 'l',
+  đ: 'd',
+  ı: 'i',
+}
+/**
+ * Accents and points that people leave out when they type; vowel signs of Indic scripts are letters
+ * and stay.
+ */
 const marks = /[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u064b-\u0652\u0670\u0640]/g
 const plain = /^[a-z0-9+#]*$/
-export const folded = (text: string): string => (plain.test(text) ? text : text.normalize('NFD').replace(marks, '').normalize('NFC').replace(/[ßæœøłđı]/g, found => special[found]!))
+export const folded = (text: string): string =>
+  plain.test(text)
+    ? text
+    : text
+        .normalize('NFD')
+        .replace(marks, '')
+        .normalize('NFC')
+        .replace(/[ßæœøłđı]/g, found => special[found]!)

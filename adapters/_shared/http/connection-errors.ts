@@ -1,4 +1,5 @@
-// What goes wrong below any request: heads that cannot be read, tunnels, silence. The answer is the same JSON, written to the socket by hand.
+// What goes wrong below any request: heads that cannot be read, tunnels, silence. The answer is the
+// same JSON, written to the socket by hand.
 import { STATUS_CODES, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -18,39 +19,70 @@ type Parts = {
 /** By the parser's own codes (llhttp). */
 function faultOf({ code }: NodeJS.ErrnoException, headMs: number): Fault {
   switch (code) {
-    case 'HPE_HEADER_OVERFLOW': return fault('HEADERS_TOO_LARGE')
-    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW': return fault('MALFORMED_REQUEST', { why: 'the extensions of a chunk are too long' })
-    case 'ERR_HTTP_REQUEST_TIMEOUT': return fault('REQUEST_TIMEOUT', { what: 'The head', seconds: Math.ceil(headMs / 1000) })
-    default: return fault('MALFORMED_REQUEST', { why: 'it is not HTTP/1.1' })
+    case 'HPE_HEADER_OVERFLOW':
+      return fault('HEADERS_TOO_LARGE')
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return fault('MALFORMED_REQUEST', { why: 'the extensions of a chunk are too long' })
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return fault('REQUEST_TIMEOUT', { what: 'The head', seconds: Math.ceil(headMs / 1000) })
+    default:
+      return fault('MALFORMED_REQUEST', { why: 'it is not HTTP/1.1' })
   }
 }
 
-export function handleConnectionErrors(server: Server, { pipeline, headMs, silenceMs, refuse, headers }: Parts): void {
+export function handleConnectionErrors(
+  server: Server,
+  { pipeline, headMs, silenceMs, refuse, headers }: Parts,
+): void {
   const say = (socket: Duplex, refusal: Fault) => {
     if (!socket.writable) return void socket.destroy()
-    const { answer, id } = refuse(refusal), text = answer.content.kind === 'json' ? answer.content.text : ''
-    const fields = Object.entries({ ...headers, ...answer.headers, 'content-type': 'application/json; charset=utf-8', 'content-length': Buffer.byteLength(text), 'x-request-id': id, connection: 'close' })
-    socket.end(`HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? 'Refused'}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${text}`, () => socket.destroy())
+    const { answer, id } = refuse(refusal)
+    const text = answer.content.kind === 'json' ? answer.content.text : ''
+    const fields = Object.entries({
+      ...headers,
+      ...answer.headers,
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(text),
+      'x-request-id': id,
+      connection: 'close',
+    })
+    socket.end(
+      `HTTP/1.1 ${answer.status} ` +
+        `${STATUS_CODES[answer.status] ?? 'Refused'}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${text}`,
+      () => socket.destroy(),
+    )
   }
   server.on('connection', (socket: Socket) => socket.on('error', () => socket.destroy()))
   server.on('secureConnection', (socket: Socket) => socket.on('error', () => socket.destroy()))
   server.on('clientError', (error: NodeJS.ErrnoException, duplex: Duplex) => {
-    const socket = duplex as Socket, current = pipeline.current(socket)
-    // What is not the parser's is the connection's own (a reset, a TLS handshake that failed or stood still): there is nobody to answer.
-    if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable) return void socket.destroy()
+    const socket = duplex as Socket
+    const current = pipeline.current(socket)
+    // What is not the parser's is the connection's own (a reset, a TLS handshake that failed or
+    // stood still): there is nobody to answer.
+    if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable)
+      return void socket.destroy()
     if (current?.response.headersSent && !current.request.complete) return void socket.destroy()
-    // The body of the request under way, or of a later one: an answer to the one before must come first.
+    // The body of the request under way, or of a later one: an answer to the one before must come
+    // first.
     if (current && !current.request.complete) say(socket, faultOf(error, headMs))
     else pipeline.atEnd(socket, () => say(socket, faultOf(error, headMs)))
   })
   // Nobody is led anywhere from here, and a tunnel's name is no path.
   server.on('connect', (_request, duplex: Duplex) => {
     duplex.on('error', () => duplex.destroy())
-    pipeline.atEnd(duplex as Socket, () => say(duplex, fault('MALFORMED_REQUEST', { why: 'this server is no proxy' })))
+    pipeline.atEnd(duplex as Socket, () =>
+      say(duplex, fault('MALFORMED_REQUEST', { why: 'this server is no proxy' })),
+    )
   })
   server.on('timeout', (socket: Socket) => {
-    const current = pipeline.current(socket), seconds = Math.ceil(silenceMs / 1000)
+    const current = pipeline.current(socket)
+    const seconds = Math.ceil(silenceMs / 1000)
     if (!current || current.response.headersSent) return void socket.destroy()
-    say(socket, current.request.complete ? fault('UNAVAILABLE', { what: 'The answer', why: `it was not ready after ${seconds} s` }) : fault('REQUEST_TIMEOUT', { what: 'The body', seconds }))
+    say(
+      socket,
+      current.request.complete
+        ? fault('UNAVAILABLE', { what: 'The answer', why: `it was not ready after ${seconds} s` })
+        : fault('REQUEST_TIMEOUT', { what: 'The body', seconds }),
+    )
   })
 }

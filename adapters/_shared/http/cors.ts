@@ -1,13 +1,19 @@
-// Cross-origin rules (WHATWG Fetch, section 3.2): which origins may call, and the answer to a preflight.
+// Cross-origin rules (WHATWG Fetch, section 3.2): which origins may call, and the answer to a
+// preflight.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 const methods = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS'
-const headers = 'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-API-Key, X-Request-Id'
+const headers =
+  'Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-API-Key, X-Request-Id'
 const exposed = 'Retry-After, X-Request-Id'
 const preflightSeconds = 600
 
 /** Adds what a browser needs. True when the request was a preflight and is answered. */
-export function applyCors(request: IncomingMessage, response: ServerResponse, origins: readonly string[]): boolean {
+export function applyCors(
+  request: IncomingMessage,
+  response: ServerResponse,
+  origins: readonly string[],
+): boolean {
   const origin = request.headers.origin
   if (origin !== undefined && (origins.includes('*') || origins.includes(origin))) {
     response.setHeader('access-control-allow-origin', origins.includes('*') ? '*' : origin)

@@ -14,7 +14,8 @@ const collectGarbage = runInNewContext('gc') as () => void
 function reader() {
   const sent: string[] = []
   const response = Object.assign(new EventEmitter(), {
-    destroyed: false, writableLength: 0,
+    destroyed: false,
+    writableLength: 0,
     write: (text: string) => sent.push(text) > 0,
     end: () => void response.emit('close'),
   })
@@ -23,7 +24,9 @@ function reader() {
 const streams = () => createEventStreams({ total: 10, perUser: 10, perAddress: 10 })
 
 test('an open stream keeps none of the events that it has sent', async () => {
-  const kept: WeakRef<object>[] = [], { response, sent } = reader(), waits = Promise.withResolvers<void>()
+  const kept: WeakRef<object>[] = []
+  const { response, sent } = reader()
+  const waits = Promise.withResolvers<void>()
   let last = Promise.withResolvers<void>()
   async function* events() {
     for (let seq = 1; seq <= 500; seq++) {
@@ -35,7 +38,8 @@ test('an open stream keeps none of the events that it has sent', async () => {
     last.resolve()
     await waits.promise
   }
-  const server = streams(), ended = server.send(response, events())
+  const server = streams()
+  const ended = server.send(response, events())
   await last.promise
   // Weak references hold until the end of the turn in which they were made.
   await new Promise(resolve => setTimeout(resolve, 10))
@@ -47,11 +51,20 @@ test('an open stream keeps none of the events that it has sent', async () => {
   server.close()
 })
 test('a stream whose reader has gone ends at once, and one that fails by a fault says why in a comment', async () => {
-  const server = streams(), gone = reader(), silent = server.send(gone.response, { [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }) })
+  const server = streams()
+  const gone = reader()
+  const silent = server.send(gone.response, {
+    [Symbol.asyncIterator]: () => ({ next: () => new Promise(() => undefined) }),
+  })
   gone.response.emit('close')
   await silent
   const told = reader()
-  await server.send(told.response, (async function* () { throw fault('UNAUTHENTICATED') })())
+  await server.send(
+    told.response,
+    (async function* () {
+      throw fault('UNAUTHENTICATED')
+    })(),
+  )
   assert.match(told.sent.join(''), /^retry: 1000\n\n: UNAUTHENTICATED\. /)
   server.close()
 })

@@ -1,5 +1,7 @@
-// Requests by the thousand on one connection, and hundreds of such connections: node reads whatever a socket brings,
-// request by request, before anybody else has a turn. Who sends one such flood is not read from again for a while.
+// Requests by the thousand on one connection, and hundreds of such connections: node reads whatever
+// a socket brings,
+// request by request, before anybody else has a turn. Who sends one such flood is not read from
+// again for a while.
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { addressGroup, normalAddress } from '#ports/address.ts'
@@ -19,7 +21,8 @@ type Parts = {
 export function createFloods({ clock, isBusy }: Parts) {
   const open = new Map<string, Set<Socket>>()
   const refused = new Map<string, number>()
-  const groupOf = ({ remoteAddress = '' }: Socket) => addressGroup(normalAddress(remoteAddress) ?? remoteAddress)
+  const groupOf = ({ remoteAddress = '' }: Socket) =>
+    addressGroup(normalAddress(remoteAddress) ?? remoteAddress)
 
   const isRefused = (group: string): boolean => {
     const until = refused.get(group)
@@ -46,10 +49,16 @@ export function createFloods({ clock, isBusy }: Parts) {
   return {
     /** `event`: of a connection that requests come from. */
     watch(server: Server, event: 'connection' | 'secureConnection'): void {
-      server.prependListener('connection', (socket: Socket) => void (isRefused(groupOf(socket)) && socket.destroy()))
+      server.prependListener(
+        'connection',
+        (socket: Socket) => void (isRefused(groupOf(socket)) && socket.destroy()),
+      )
       server.on(event, (socket: Socket) => void (socket.destroyed || keep(socket)))
     },
-    /** It has sent more than anybody may: it ends, and so does what its address holds open and does not use. */
+    /**
+     * It has sent more than anybody may: it ends, and so does what its address holds open and does
+     * not use.
+     */
     from(socket: Socket): void {
       const group = groupOf(socket)
       refuse(group)

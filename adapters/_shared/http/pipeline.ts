@@ -1,16 +1,28 @@
-// Pipelined requests (RFC 9112, section 9.3.2) are answered one after the other: a connection has one call inside the server, however many it sends at once.
+// Pipelined requests (RFC 9112, section 9.3.2) are answered one after the other: a connection has
+// one call inside the server, however many it sends at once.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 export type Exchange = { readonly request: IncomingMessage; readonly response: ServerResponse }
 type Waiting = Exchange & { readonly serve: () => void }
-type State = { current: Exchange | undefined; readonly waiting: Waiting[]; /** What is said when the current exchange is over: the rest cannot be read. */ last: (() => void) | undefined }
+type State = {
+  current: Exchange | undefined
+  readonly waiting: Waiting[]
+  /** What is said when the current exchange is over: the rest cannot be read. */
+  last: (() => void) | undefined
+}
 
 /** Requests that wait behind one; with more the connection is not read from. */
 const waitingMax = 16
-/** What one read from the socket may bring all the same; no client that waits for its answers sends as many. */
+/**
+ * What one read from the socket may bring all the same; no client that waits for its answers sends
+ * as many.
+ */
 const burstMax = 512
-/** Requests that wait on all connections together, about a kilobyte each. Past it, a connection ends on which more wait than should. */
+/**
+ * Requests that wait on all connections together, about a kilobyte each. Past it, a connection ends
+ * on which more wait than should.
+ */
 const crowdMax = 10_000
 
 /** `onFlood`: what becomes of a connection that brought more than one may. */
@@ -32,25 +44,30 @@ export function createPipeline(onFlood: (socket: Socket) => void) {
     if (serve) {
       crowd--
       begin(socket, state, { request: request!, response: response! }, serve)
-    }
-    else state.last?.()
+    } else state.last?.()
     hold(socket, state)
   }
-  // Node resumes a socket after each message that it has read whole, so a pause is said anew when those of one read have all been seen.
+  // Node resumes a socket after each message that it has read whole, so a pause is said anew when
+  // those of one read have all been seen.
   const hold = (socket: Socket, { waiting }: State): void => {
     if (waiting.length > waitingMax) socket.pause()
     else if (socket.isPaused()) socket.resume()
   }
   const begin = (socket: Socket, state: State, exchange: Exchange, serve: () => void): void => {
     state.current = exchange
-    // Not within this one's end: thousands of them would be one stretch of work, in which nobody else is served.
+    // Not within this one's end: thousands of them would be one stretch of work, in which nobody
+    // else is served.
     exchange.response.once('close', () => setImmediate(next, socket, state))
     serve()
   }
   return {
-    /** Calls `serve` when everything before it on its connection has been answered; never, if the connection ends before. */
+    /**
+     * Calls `serve` when everything before it on its connection has been answered; never, if the
+     * connection ends before.
+     */
     enter(exchange: Exchange, serve: () => void): void {
-      const { socket } = exchange.request, state = stateOf(socket)
+      const { socket } = exchange.request
+      const state = stateOf(socket)
       if (!state.current) return begin(socket, state, exchange, serve)
       // What the same read brought behind the request that was too much.
       if (socket.destroyed) return

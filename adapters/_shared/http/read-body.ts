@@ -5,13 +5,22 @@ import { fault } from '#contracts/faults.ts'
 /** How long a body may take before its rate is judged, in milliseconds. */
 export const graceMs = 5000
 
-/** False when there is none. UNSUPPORTED_MEDIA for a content encoding, BODY_TOO_LARGE when the head announces more than `bytesMax`. */
+/**
+ * False when there is none. UNSUPPORTED_MEDIA for a content encoding, BODY_TOO_LARGE when the head
+ * announces more than `bytesMax`.
+ */
 export function hasBody(request: IncomingMessage, bytesMax: number): boolean {
   const encoding = request.headers['content-encoding']
-  if (encoding !== undefined && encoding !== 'identity') throw fault('UNSUPPORTED_MEDIA', { why: `a body in Content-Encoding ${encoding.slice(0, 40)} is not taken` })
+  if (encoding !== undefined && encoding !== 'identity')
+    throw fault('UNSUPPORTED_MEDIA', {
+      why: `a body in Content-Encoding ${encoding.slice(0, 40)} is not taken`,
+    })
   const declared = Number(request.headers['content-length'])
   if (declared > bytesMax) throw fault('BODY_TOO_LARGE', { max: bytesMax })
-  return !(declared === 0 || (Number.isNaN(declared) && request.headers['transfer-encoding'] === undefined))
+  return !(
+    declared === 0 ||
+    (Number.isNaN(declared) && request.headers['transfer-encoding'] === undefined)
+  )
 }
 
 export type BodyBounds = {
@@ -21,12 +30,21 @@ export type BodyBounds = {
   readonly enter: () => () => void
 }
 
-/** The bytes as they came, at most `bytesMax`. A body slower than `bytesPerSecondMin` after a grace is cut off. */
-export function readBody(request: IncomingMessage, { bytesMax, bytesPerSecondMin, enter }: BodyBounds): Promise<Buffer> {
+/**
+ * The bytes as they came, at most `bytesMax`. A body slower than `bytesPerSecondMin` after a grace
+ * is cut off.
+ */
+export function readBody(
+  request: IncomingMessage,
+  { bytesMax, bytesPerSecondMin, enter }: BodyBounds,
+): Promise<Buffer> {
   if (!hasBody(request, bytesMax)) return Promise.resolve(Buffer.alloc(0))
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = []
-    let bytes = 0, judge: NodeJS.Timeout | undefined, leave: (() => void) | undefined, over = false
+    let bytes = 0
+    let judge: NodeJS.Timeout | undefined
+    let leave: (() => void) | undefined
+    let over = false
     const end = (error: Error | undefined) => {
       over = true
       clearInterval(judge)
@@ -54,7 +72,8 @@ export function readBody(request: IncomingMessage, { bytesMax, bytesPerSecondMin
       const started = performance.now()
       judge = setInterval(() => {
         const seconds = (performance.now() - started) / 1000
-        if (seconds * 1000 > graceMs && bytes / seconds < bytesPerSecondMin) end(fault('MALFORMED_REQUEST', { why: 'the body came too slowly' }))
+        if (seconds * 1000 > graceMs && bytes / seconds < bytesPerSecondMin)
+          end(fault('MALFORMED_REQUEST', { why: 'the body came too slowly' }))
       }, 1000)
       judge.unref()
     })

@@ -7,14 +7,30 @@ import { eventStreamHeaders, type EventStreams } from './event-stream.ts'
 import type { Shares, Subject } from './shares.ts'
 
 /** What one answer may need: whose it is, and the bounds that it counts against. */
-export type Sending = { readonly head: boolean; /** Of every answer. Given with the others at once: set one by one they would cost more than the rest of a small answer. */ readonly common: Readonly<Record<string, string>>; readonly subject: Subject; readonly streams: EventStreams; readonly unread: Shares }
+export type Sending = {
+  readonly head: boolean
+  /**
+   * Of every answer. Given with the others at once: set one by one they would cost more than the
+   * rest of a small answer.
+   */
+  readonly common: Readonly<Record<string, string>>
+  readonly subject: Subject
+  readonly streams: EventStreams
+  readonly unread: Shares
+}
 
 /** No answer of this size is worth counting, in bytes. */
 const smallBytes = 16_384
 
-/** Nobody may keep an answer unless the handler says so; nothing of it is a page that runs or is framed. */
+/**
+ * Nobody may keep an answer unless the handler says so; nothing of it is a page that runs or is
+ * framed.
+ */
 export const commonHeaders = {
-  'cache-control': 'private, no-store', 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY', 'referrer-policy': 'no-referrer',
+  'cache-control': 'private, no-store',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
 } as const
 /** Under TLS: browsers come back by TLS alone for a year (RFC 6797). */
@@ -27,13 +43,23 @@ function holdUnread(response: ServerResponse, bytes: number, { subject, unread }
   if (bytes > smallBytes) response.once('close', unread.take(subject, bytes))
 }
 
-const attachment = (filename: string) => ({ 'content-disposition': `attachment; filename*=UTF-8''${encodeURIComponent(filename).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)}` })
+const attachment = (filename: string) => ({
+  'content-disposition':
+    'attachment; ' +
+    `filename*=UTF-8''${encodeURIComponent(filename).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)}`,
+})
 
 /** Faults of the shares are thrown before anything is written. */
-export async function send(response: ServerResponse, { status, headers, content }: HttpAnswer, sending: Sending): Promise<void> {
+export async function send(
+  response: ServerResponse,
+  { status, headers, content }: HttpAnswer,
+  sending: Sending,
+): Promise<void> {
   if (response.destroyed) return
-  const begin = (own: Readonly<Record<string, string | number>> = {}) => response.writeHead(status, { ...sending.common, ...own, ...headers })
-  // restify changes node's ServerResponse for the whole process: its writeHead answers nothing, so that it cannot be chained.
+  const begin = (own: Readonly<Record<string, string | number>> = {}) =>
+    response.writeHead(status, { ...sending.common, ...own, ...headers })
+  // restify changes node's ServerResponse for the whole process: its writeHead answers nothing, so
+  // that it cannot be chained.
   switch (content.kind) {
     case 'none':
       begin()
@@ -48,7 +74,8 @@ export async function send(response: ServerResponse, { status, headers, content 
       return
     }
     case 'events': {
-      const { events } = content, { streams, head, subject } = sending
+      const { events } = content
+      const { streams, head, subject } = sending
       if (isEnded(events)) {
         const frames = head ? '' : streams.framesOf(events)
         holdUnread(response, frames.length, sending)
@@ -65,7 +92,11 @@ export async function send(response: ServerResponse, { status, headers, content 
     case 'bytes': {
       const { stream, mime, filename } = content.bytes
       if (stream instanceof Uint8Array) holdUnread(response, stream.length, sending)
-      begin({ 'content-type': mime, ...(stream instanceof Uint8Array ? { 'content-length': stream.length } : {}), ...(filename === undefined ? {} : attachment(filename)) })
+      begin({
+        'content-type': mime,
+        ...(stream instanceof Uint8Array ? { 'content-length': stream.length } : {}),
+        ...(filename === undefined ? {} : attachment(filename)),
+      })
       if (sending.head) response.end()
       else if (stream instanceof Uint8Array) response.end(stream)
       else await pipeline(stream, response)

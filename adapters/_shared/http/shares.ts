@@ -1,8 +1,13 @@
-// Fair shares of what a process has only so much of: so many in all, so many for one user, so many for one address.
+// Fair shares of what a process has only so much of: so many in all, so many for one user, so many
+// for one address.
 import { fault } from '#contracts/faults.ts'
 import { addressGroup } from '#ports/address.ts'
 
-export type Bounds = { readonly total: number; readonly perUser: number; readonly perAddress: number }
+export type Bounds = {
+  readonly total: number
+  readonly perUser: number
+  readonly perAddress: number
+}
 export type Subject = { readonly user: string | undefined; readonly address: string }
 
 /** What is told to whoever comes too early, in milliseconds. */
@@ -20,19 +25,29 @@ function createCounts(max: number) {
   }
 }
 
-/** `what` names it in the refusal: TOO_MANY_OPEN for who has too many, UNAVAILABLE when all are taken. */
+/**
+ * `what` names it in the refusal: TOO_MANY_OPEN for who has too many, UNAVAILABLE when all are
+ * taken.
+ */
 export function createShares({ total, perUser, perAddress }: Bounds, what: string) {
-  const users = createCounts(perUser), addresses = createCounts(perAddress)
+  const users = createCounts(perUser)
+  const addresses = createCounts(perAddress)
   let taken = 0
   return {
     taken: () => taken,
     /** Takes a share until the answered function is called, once. */
     take({ user = '', address }: Subject, amount = 1): () => void {
       const group = addressGroup(address)
-      const refuse = (by: string) => fault('TOO_MANY_OPEN', { what, by, seconds: againMs / 1000 }, { retryAfterMs: againMs })
+      const refuse = (by: string) =>
+        fault('TOO_MANY_OPEN', { what, by, seconds: againMs / 1000 }, { retryAfterMs: againMs })
       if (user !== '' && !users.fits(user, amount)) throw refuse('this user')
       if (!addresses.fits(group, amount)) throw refuse('this address')
-      if (taken + amount > total) throw fault('UNAVAILABLE', { what: `Another ${what}`, why: 'this server holds as many as it may' }, { retryAfterMs: againMs })
+      if (taken + amount > total)
+        throw fault(
+          'UNAVAILABLE',
+          { what: `Another ${what}`, why: 'this server holds as many as it may' },
+          { retryAfterMs: againMs },
+        )
       const add = (sign: 1 | -1) => {
         taken += sign * amount
         if (user !== '') users.add(user, sign * amount)

@@ -1,4 +1,5 @@
-// A request's body as it arrives, for whoever cannot hold it: the same bounds as readBody, at the reader's pace.
+// A request's body as it arrives, for whoever cannot hold it: the same bounds as readBody, at the
+// reader's pace.
 import type { IncomingMessage } from 'node:http'
 import { fault } from '#contracts/faults.ts'
 import { graceMs as usualGraceMs, hasBody, type BodyBounds } from './read-body.ts'
@@ -8,18 +9,34 @@ const silenceMsMax = 30_000
 
 type Bounds = BodyBounds & { readonly graceMs?: number }
 
-/** Only the time in which more was asked for counts: a reader that takes its time does not make its client slow. */
-async function* read(request: IncomingMessage, { bytesMax, bytesPerSecondMin, enter, graceMs = usualGraceMs }: Bounds): AsyncGenerator<Uint8Array> {
+/**
+ * Only the time in which more was asked for counts: a reader that takes its time does not make its
+ * client slow.
+ */
+async function* read(
+  request: IncomingMessage,
+  { bytesMax, bytesPerSecondMin, enter, graceMs = usualGraceMs }: Bounds,
+): AsyncGenerator<Uint8Array> {
   // A place from the first byte that is asked for: whoever waits for a turn elsewhere holds none.
   const leave = enter()
   // The request is kept open when the reader stops: its refusal is still to be sent.
   const parts = request.iterator({ destroyOnReturn: false })
-  let bytes = 0, waitedMs = 0
+  let bytes = 0
+  let waitedMs = 0
   const next = async () => {
-    const started = performance.now(), { promise: late, reject } = Promise.withResolvers<never>()
-    const patienceMs = Math.min(silenceMsMax, Math.max(graceMs, (bytes / bytesPerSecondMin) * 1000) - waitedMs)
-    const judge = setTimeout(() => reject(fault('MALFORMED_REQUEST', { why: 'the body came too slowly' })), Math.max(0, patienceMs))
-    const part = parts.next().catch((cause: unknown) => { throw fault('MALFORMED_REQUEST', { why: 'the body ended early' }, { cause }) })
+    const started = performance.now()
+    const { promise: late, reject } = Promise.withResolvers<never>()
+    const patienceMs = Math.min(
+      silenceMsMax,
+      Math.max(graceMs, (bytes / bytesPerSecondMin) * 1000) - waitedMs,
+    )
+    const judge = setTimeout(
+      () => reject(fault('MALFORMED_REQUEST', { why: 'the body came too slowly' })),
+      Math.max(0, patienceMs),
+    )
+    const part = parts.next().catch((cause: unknown) => {
+      throw fault('MALFORMED_REQUEST', { why: 'the body ended early' }, { cause })
+    })
     try {
       return await Promise.race([part, late])
     } finally {
@@ -44,7 +61,8 @@ async function* read(request: IncomingMessage, { bytesMax, bytesPerSecondMin, en
 }
 
 export function streamBody(request: IncomingMessage, bounds: Bounds): AsyncIterable<Uint8Array> {
-  // Not within the generator: what the head forbids is refused before anybody asks for the first byte.
+  // Not within the generator: what the head forbids is refused before anybody asks for the first
+  // byte.
   const has = hasBody(request, bounds.bytesMax)
   return has ? read(request, bounds) : (async function* () {})()
 }

@@ -1,27 +1,51 @@
-// Which template a path belongs to, whatever the method: `/sessions/search` is not `/sessions/{id}` with the id "search", even where only GET has it.
+// Which template a path belongs to, whatever the method: `/sessions/search` is not `/sessions/{id}`
+// with the id "search", even where only GET has it.
 import type { Method } from '#contracts/contract.ts'
 
-type Template = { readonly path: string; readonly segments: readonly string[]; readonly methods: Set<Method> }
+type Template = {
+  readonly path: string
+  readonly segments: readonly string[]
+  readonly methods: Set<Method>
+}
 const isParameter = (segment: string) => segment.startsWith('{')
 
-/** Could one path belong to both? And does `a` have a literal where they first differ, as every router prefers? */
+/**
+ * Could one path belong to both? And does `a` have a literal where they first differ, as every
+ * router prefers?
+ */
 function isRival(a: Template, b: Template): boolean {
   if (a === b || a.segments.length !== b.segments.length) return false
-  if (!a.segments.every((segment, i) => isParameter(segment) || isParameter(b.segments[i]!) || segment === b.segments[i])) return false
-  const first = a.segments.findIndex((segment, i) => isParameter(segment) !== isParameter(b.segments[i]!))
+  if (
+    !a.segments.every(
+      (segment, i) =>
+        isParameter(segment) || isParameter(b.segments[i]!) || segment === b.segments[i],
+    )
+  )
+    return false
+  const first = a.segments.findIndex(
+    (segment, i) => isParameter(segment) !== isParameter(b.segments[i]!),
+  )
   return first >= 0 && !isParameter(a.segments[first]!)
 }
-const segmentsOf = (path: string) => path.split('/').map(segment => (segment.includes('%') ? decodeURIComponent(segment) : segment))
-const fits = ({ segments }: Template, asked: readonly string[]) => segments.length === asked.length && segments.every((segment, i) => (isParameter(segment) ? asked[i] !== '' : segment === asked[i]))
+const segmentsOf = (path: string) =>
+  path.split('/').map(segment => (segment.includes('%') ? decodeURIComponent(segment) : segment))
+const fits = ({ segments }: Template, asked: readonly string[]) =>
+  segments.length === asked.length &&
+  segments.every((segment, i) => (isParameter(segment) ? asked[i] !== '' : segment === asked[i]))
 
-export function createTemplates(rows: readonly { readonly method: Method; readonly path: string }[]) {
+export function createTemplates(
+  rows: readonly { readonly method: Method; readonly path: string }[],
+) {
   const all = new Map<string, Template>()
   for (const { method, path } of rows) {
     const template = all.get(path) ?? { path, segments: path.split('/'), methods: new Set() }
     all.set(path, template)
     template.methods.add(method)
   }
-  const templates = [...all.values()], rivals = new Map(templates.map(one => [one.path, templates.filter(other => isRival(other, one))]))
+  const templates = [...all.values()]
+  const rivals = new Map(
+    templates.map(one => [one.path, templates.filter(other => isRival(other, one))]),
+  )
   return {
     /** Does the path belong to another template, which lacks the method that brought it here? */
     isMisled: (template: string, path: string): boolean => {
@@ -32,7 +56,8 @@ export function createTemplates(rows: readonly { readonly method: Method; readon
     },
     /** Methods of the template that the path belongs to; none where it belongs to no one. */
     methodsAt: (path: string): readonly Method[] => {
-      const asked = segmentsOf(path), found = templates.filter(template => fits(template, asked))
+      const asked = segmentsOf(path)
+      const found = templates.filter(template => fits(template, asked))
       const first = found.find(one => !found.some(other => isRival(other, one)))
       return [...(first?.methods ?? [])]
     },

@@ -10,34 +10,64 @@ import { isHost, readTarget } from './request-target.ts'
 
 const { createServer } = required('node:http') as typeof import('node:http')
 
-export type KeyPair = { readonly cert: Buffer; readonly key: Buffer; readonly minVersion: 'TLSv1.2' }
+export type KeyPair = {
+  readonly cert: Buffer
+  readonly key: Buffer
+  readonly minVersion: 'TLSv1.2'
+}
 
-/** INVALID_FIELD names the setting; that the two belong together is known before the first client comes. */
+/**
+ * INVALID_FIELD names the setting; that the two belong together is known before the first client
+ * comes.
+ */
 export function readTls({ cert, key }: { readonly cert: string; readonly key: string }): KeyPair {
   const read = (field: string, path: string) => {
     try {
       return readFileSync(path)
     } catch (cause) {
-      throw fault('INVALID_FIELD', { field, why: `${path} cannot be read (${(cause as NodeJS.ErrnoException).code})` }, { cause })
+      throw fault(
+        'INVALID_FIELD',
+        { field, why: `${path} cannot be read (${(cause as NodeJS.ErrnoException).code})` },
+        { cause },
+      )
     }
   }
-  const pair = { cert: read('TLS_CERT', cert), key: read('TLS_KEY', key), minVersion: 'TLSv1.2' as const }
+  const pair = {
+    cert: read('TLS_CERT', cert),
+    key: read('TLS_KEY', key),
+    minVersion: 'TLSv1.2' as const,
+  }
   try {
     createSecureContext(pair)
   } catch (cause) {
-    throw fault('INVALID_FIELD', { field: 'TLS_CERT', why: 'and TLS_KEY must be a certificate and its own key, in PEM' }, { cause })
+    throw fault(
+      'INVALID_FIELD',
+      { field: 'TLS_CERT', why: 'and TLS_KEY must be a certificate and its own key, in PEM' },
+      { cause },
+    )
   }
   return pair
 }
 
-/** The name that a Host header asks for, if the certificate is for it: nobody is sent to a place that is not ours. */
+/**
+ * The name that a Host header asks for, if the certificate is for it: nobody is sent to a place
+ * that is not ours.
+ */
 function ownName(certificate: X509Certificate, host: string): string | undefined {
   if (host === '' || !isHost(host)) return undefined
-  const name = host.replace(/:\d{1,5}$/, ''), bare = name.replace(/^\[|\]$/g, '')
+  const name = host.replace(/:\d{1,5}$/, '')
+  const bare = name.replace(/^\[|\]$/g, '')
   return (isIP(bare) ? certificate.checkIP(bare) : certificate.checkHost(bare)) ? name : undefined
 }
 
-type Redirect = { readonly cert: Buffer; /** Where everybody is sent, whatever they asked for. */ readonly host?: string | undefined; readonly target: () => number; readonly silenceMs: number; readonly onError: (error: unknown) => void }
+type Redirect = {
+  readonly cert: Buffer
+  /** Where everybody is sent, whatever they asked for. */
+  readonly host?: string | undefined
+  readonly target: () => number
+  readonly silenceMs: number
+  readonly onError: (error: unknown) => void
+}
 
 /** 308 to the same path over TLS; 400 for a name that is not ours. */
 export function createRedirect({ cert, host, target, silenceMs, onError }: Redirect): Server {
@@ -47,8 +77,11 @@ export function createRedirect({ cert, host, target, silenceMs, onError }: Redir
     response.setHeader('connection', 'close')
     try {
       const { path, query } = readTarget(request)
-      if (name === undefined || path === '*') throw fault('MALFORMED_REQUEST', { why: 'this server has no such name' })
-      response.writeHead(308, { location: `https://${name}${target() === 443 ? '' : `:${target()}`}${path}${query && `?${query}`}` })
+      if (name === undefined || path === '*')
+        throw fault('MALFORMED_REQUEST', { why: 'this server has no such name' })
+      response.writeHead(308, {
+        location: `https://${name}${target() === 443 ? '' : `:${target()}`}${path}${query && `?${query}`}`,
+      })
       response.end()
     } catch (error) {
       const { message: detail, code, status } = error as Error & { code: string; status: number }
@@ -57,5 +90,7 @@ export function createRedirect({ cert, host, target, silenceMs, onError }: Redir
     }
   })
   server.setTimeout(silenceMs)
-  return server.on('connection', socket => socket.on('error', () => socket.destroy())).on('error', onError)
+  return server
+    .on('connection', socket => socket.on('error', () => socket.destroy()))
+    .on('error', onError)
 }

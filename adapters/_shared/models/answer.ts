@@ -8,7 +8,9 @@ type Finish = Extract<ModelDelta, { type: 'finish' }>['reason']
 type Call = { readonly id: string; readonly name: string; arguments: string }
 export type Answer = ReturnType<typeof createAnswer>
 
-/** Arguments that are not valid JSON are handed on as they came, for whoever checks them to say so. */
+/**
+ * Arguments that are not valid JSON are handed on as they came, for whoever checks them to say so.
+ */
 function argumentsIn(text: string): Json {
   if (text.trim() === '') return {}
   try {
@@ -17,10 +19,19 @@ function argumentsIn(text: string): Json {
     return text
   }
 }
-const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+const isCount = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= 0
 
 /** `inputTokens`: the estimate that stands where the provider does not count. */
-export function createAnswer({ who, inputTokens, newId }: { who: string; inputTokens: number; newId: () => string }) {
+export function createAnswer({
+  who,
+  inputTokens,
+  newId,
+}: {
+  who: string
+  inputTokens: number
+  newId: () => string
+}) {
   let ready: ModelDelta[] = []
   let characters = 0
   let calls = 0
@@ -42,7 +53,10 @@ export function createAnswer({ who, inputTokens, newId }: { who: string; inputTo
     },
     isOpen: (at: string | number): boolean => open.has(at),
     anyOpen: (): boolean => open.size > 0,
-    /** `at` is where the wire counts the call. An id is the provider's where it has one that this answer did not use yet. */
+    /**
+     * `at` is where the wire counts the call. An id is the provider's where it has one that this
+     * answer did not use yet.
+     */
     openCall(at: string | number, { id, name }: { id: unknown; name: unknown }): void {
       const own = typeof id === 'string' && id !== '' && !ids.has(id) ? id : `call_${newId()}`
       const call: Call = { id: own, name: typeof name === 'string' ? name : '', arguments: '' }
@@ -62,7 +76,10 @@ export function createAnswer({ who, inputTokens, newId }: { who: string; inputTo
       const text = whole ?? call.arguments
       characters += text.length
       calls++
-      ready.push({ type: 'tool_call', call: { id: call.id, name: call.name, arguments: argumentsIn(text) } })
+      ready.push({
+        type: 'tool_call',
+        call: { id: call.id, name: call.name, arguments: argumentsIn(text) },
+      })
     },
     closeCalls(): void {
       for (const at of [...open.keys()]) this.closeCall(at)
@@ -72,8 +89,18 @@ export function createAnswer({ who, inputTokens, newId }: { who: string; inputTo
       calls = Math.max(calls, count)
     },
     /** Later counts replace earlier ones; what is no whole number is not believed. */
-    count({ inputTokens: input, outputTokens: output }: { inputTokens?: unknown; outputTokens?: unknown }): void {
-      counted = { ...counted, ...(isCount(input) ? { inputTokens: input } : {}), ...(isCount(output) ? { outputTokens: output } : {}) }
+    count({
+      inputTokens: input,
+      outputTokens: output,
+    }: {
+      inputTokens?: unknown
+      outputTokens?: unknown
+    }): void {
+      counted = {
+        ...counted,
+        ...(isCount(input) ? { inputTokens: input } : {}),
+        ...(isCount(output) ? { outputTokens: output } : {}),
+      }
     },
     checkpoint(checkpoint: Checkpoint): void {
       ready.push({ type: 'checkpoint', checkpoint })
@@ -92,9 +119,19 @@ export function createAnswer({ who, inputTokens, newId }: { who: string; inputTo
     },
     /** The last deltas. MODEL_FAILED when the provider stopped without having finished. */
     end(): ModelDelta[] {
-      if (finished === undefined) throw fault('MODEL_FAILED', { why: `${who} ended its answer in the middle` })
-      const reason = finished === 'stop' && calls > 0 ? 'tool_calls' : finished === 'tool_calls' && calls === 0 ? 'stop' : finished
-      return [...this.take(), { type: 'usage', usage: { inputTokens, outputTokens: tokensOf(characters), ...counted } }, { type: 'finish', reason }]
+      if (finished === undefined)
+        throw fault('MODEL_FAILED', { why: `${who} ended its answer in the middle` })
+      const reason =
+        finished === 'stop' && calls > 0
+          ? 'tool_calls'
+          : finished === 'tool_calls' && calls === 0
+            ? 'stop'
+            : finished
+      return [
+        ...this.take(),
+        { type: 'usage', usage: { inputTokens, outputTokens: tokensOf(characters), ...counted } },
+        { type: 'finish', reason },
+      ]
     },
   }
 }

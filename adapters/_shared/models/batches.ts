@@ -8,14 +8,26 @@ type Steps<E, D> = {
   readonly take: () => D[]
 }
 
-/** Never an empty batch. What was read before an error is handed out before it is thrown; what is left at the end stays to be taken. */
-export async function* batches<E, D>(events: AsyncIterable<E>, { hungry, read, take }: Steps<E, D>): AsyncGenerator<D[]> {
+/**
+ * Never an empty batch. What was read before an error is handed out before it is thrown; what is
+ * left at the end stays to be taken.
+ */
+export async function* batches<E, D>(
+  events: AsyncIterable<E>,
+  { hungry, read, take }: Steps<E, D>,
+): AsyncGenerator<D[]> {
   const iterator = events[Symbol.asyncIterator]()
   let ended = false
   try {
     while (!ended) {
       const next = iterator.next()
-      const waits = await Promise.race([next.then(() => false, () => false), hungry().then(() => true)])
+      const waits = await Promise.race([
+        next.then(
+          () => false,
+          () => false,
+        ),
+        hungry().then(() => true),
+      ])
       if (waits) {
         const batch = take()
         if (batch.length > 0) yield batch

@@ -1,4 +1,5 @@
-// The file that names several providers at once: its schema, and how a refusal names the place in it.
+// The file that names several providers at once: its schema, and how a refusal names the place in
+// it.
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { readFileSync } from 'node:fs'
 import { Type as t, type Static } from 'typebox'
@@ -20,31 +21,86 @@ const Remote = {
   models: t.Array(ModelEntry, { minItems: 1 }),
 }
 /** Programs of this repository: they have one model each, which knows what it can do. */
-const BuiltIn = { name: ProviderName, models: t.Array(t.Object({ key: ModelEntry.properties.key, id: ModelEntry.properties.id, name: ModelEntry.properties.name, description: ModelEntry.properties.description, price: t.Optional(PriceEntry) }, exact), { minItems: 1 }) }
+const BuiltIn = {
+  name: ProviderName,
+  models: t.Array(
+    t.Object(
+      {
+        key: ModelEntry.properties.key,
+        id: ModelEntry.properties.id,
+        name: ModelEntry.properties.name,
+        description: ModelEntry.properties.description,
+        price: t.Optional(PriceEntry),
+      },
+      exact,
+    ),
+    { minItems: 1 },
+  ),
+}
 
 const kinds = {
-  openai: t.Object({ kind: t.Literal('openai'), api: t.Optional(t.Union([t.Literal('chat'), t.Literal('responses')])), ...Remote }, exact),
+  openai: t.Object(
+    {
+      kind: t.Literal('openai'),
+      api: t.Optional(t.Union([t.Literal('chat'), t.Literal('responses')])),
+      ...Remote,
+    },
+    exact,
+  ),
   anthropic: t.Object({ kind: t.Literal('anthropic'), ...Remote }, exact),
   offline: t.Object({ kind: t.Literal('offline'), ...BuiltIn }, exact),
   scripted: t.Object({ kind: t.Literal('scripted'), ...BuiltIn }, exact),
 }
-export type ProviderEntry = { [Kind in keyof typeof kinds]: Static<(typeof kinds)[Kind]> }[keyof typeof kinds]
+export type ProviderEntry = {
+  [Kind in keyof typeof kinds]: Static<(typeof kinds)[Kind]>
+}[keyof typeof kinds]
 export type ConfigFile = { readonly providers: readonly ProviderEntry[]; readonly default: string }
 
-const Outline = t.Object({ providers: t.Array(t.Object({ kind: t.Enum(Object.keys(kinds)) }), { minItems: 1, maxItems: 100 }), default: t.String() }, exact)
+const Outline = t.Object(
+  {
+    providers: t.Array(t.Object({ kind: t.Enum(Object.keys(kinds)) }), {
+      minItems: 1,
+      maxItems: 100,
+    }),
+    default: t.String(),
+  },
+  exact,
+)
 
 /** `providers[0].models[1].price.minimum`. */
-const placeIn = (prefix: string, parts: readonly string[]): string => parts.reduce((place, part) => (/^\d+$/.test(part) ? `${place}[${part}]` : place === '' ? part : `${place}.${part}`), prefix)
+const placeIn = (prefix: string, parts: readonly string[]): string =>
+  parts.reduce(
+    (place, part) =>
+      /^\d+$/.test(part) ? `${place}[${part}]` : place === '' ? part : `${place}.${part}`,
+    prefix,
+  )
 function refusalOf(prefix: string, { keyword, instancePath, params, message }: ErrorObject): Error {
-  const parts = instancePath.split('/').slice(1), extra = keyword === 'required' ? 'missingProperty' : keyword === 'additionalProperties' ? 'additionalProperty' : undefined
+  const parts = instancePath.split('/').slice(1)
+  const extra =
+    keyword === 'required'
+      ? 'missingProperty'
+      : keyword === 'additionalProperties'
+        ? 'additionalProperty'
+        : undefined
   if (extra !== undefined) parts.push(String(params[extra]))
-  const why = keyword === 'required' ? 'is required' : keyword === 'additionalProperties' ? 'is not a known field' : keyword === 'enum' ? `must be one of ${(params['allowedValues'] as string[]).join(', ')}` : (message ?? 'is not valid')
-  return fault('INVALID_FIELD', { field: placeIn(prefix, parts).slice(0, 200) || 'MODELS_URL', why })
+  const why =
+    keyword === 'required'
+      ? 'is required'
+      : keyword === 'additionalProperties'
+        ? 'is not a known field'
+        : keyword === 'enum'
+          ? `must be one of ${(params['allowedValues'] as string[]).join(', ')}`
+          : (message ?? 'is not valid')
+  return fault('INVALID_FIELD', {
+    field: placeIn(prefix, parts).slice(0, 200) || 'MODELS_URL',
+    why,
+  })
 }
 
 /** INVALID_FIELD names the place in the file, never what stands there. */
 export function readConfigFile(path: string): ConfigFile {
-  const refuse = (why: string, cause?: unknown) => fault('INVALID_FIELD', { field: 'MODELS_URL', why: `config: ${path} ${why}` }, { cause })
+  const refuse = (why: string, cause?: unknown) =>
+    fault('INVALID_FIELD', { field: 'MODELS_URL', why: `config: ${path} ${why}` }, { cause })
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -66,6 +122,7 @@ export function readConfigFile(path: string): ConfigFile {
   }
   check('', Outline, value)
   const file = value as ConfigFile
-  for (const [at, provider] of file.providers.entries()) check(`providers[${at}]`, kinds[provider.kind], provider)
+  for (const [at, provider] of file.providers.entries())
+    check(`providers[${at}]`, kinds[provider.kind], provider)
   return file
 }

@@ -7,23 +7,51 @@ export const CONCURRENCY_MAX = 10_000
 export const TIMEOUT_MS = 120_000
 export const TIMEOUT = { min: 100, max: 3_600_000 }
 
-/** A vendor's own address, and the variable that holds the key for it: that key goes nowhere else unasked. */
+/**
+ * A vendor's own address, and the variable that holds the key for it: that key goes nowhere else
+ * unasked.
+ */
 export type Vendor = { readonly name: string; readonly baseUrl: string; readonly keyName: string }
-type Named = { /** Undefined: the vendor. */ readonly baseUrl: string | undefined; /** The name of a variable. */ readonly keyName: string | undefined; /** How a refusal names both. */ readonly fields: { readonly baseUrl: string; readonly key: string } }
-export type Endpoint = { readonly baseUrl: string; readonly apiKey: string | undefined; readonly atVendor: boolean }
+type Named = {
+  /** Undefined: the vendor. */ readonly baseUrl: string | undefined
+  /** The name of a variable. */
+  readonly keyName: string | undefined
+  /** How a refusal names both. */
+  readonly fields: { readonly baseUrl: string; readonly key: string }
+}
+export type Endpoint = {
+  readonly baseUrl: string
+  readonly apiKey: string | undefined
+  readonly atVendor: boolean
+}
 
 /** INVALID_FIELD names the field, never its value. */
-export function endpointOf({ baseUrl, keyName, fields }: Named, vendor: Vendor, secret: Opening['secret']): Endpoint {
+export function endpointOf(
+  { baseUrl, keyName, fields }: Named,
+  vendor: Vendor,
+  secret: Opening['secret'],
+): Endpoint {
   const refuse = (field: string, why: string) => fault('INVALID_FIELD', { field, why })
-  const url = URL.canParse(baseUrl ?? vendor.baseUrl) ? new URL(baseUrl ?? vendor.baseUrl) : undefined
-  if (url === undefined || !['http:', 'https:'].includes(url.protocol)) throw refuse(fields.baseUrl, 'must be an http: or https: URL')
-  if (url.username !== '' || url.password !== '') throw refuse(fields.baseUrl, `must hold no user and no password; ${fields.key} names the variable that holds the key`)
-  if (url.search !== '' || url.hash !== '') throw refuse(fields.baseUrl, 'must hold no query and no fragment')
+  const url = URL.canParse(baseUrl ?? vendor.baseUrl)
+    ? new URL(baseUrl ?? vendor.baseUrl)
+    : undefined
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol))
+    throw refuse(fields.baseUrl, 'must be an http: or https: URL')
+  if (url.username !== '' || url.password !== '')
+    throw refuse(
+      fields.baseUrl,
+      `must hold no user and no password; ${fields.key} names the variable that holds the key`,
+    )
+  if (url.search !== '' || url.hash !== '')
+    throw refuse(fields.baseUrl, 'must hold no query and no fragment')
   const atVendor = url.host === new URL(vendor.baseUrl).host
   const name = keyName ?? (atVendor ? vendor.keyName : undefined)
-  if (name !== undefined && !/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name)) throw refuse(fields.key, 'must be the name of a variable, not the key itself')
+  if (name !== undefined && !/^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name))
+    throw refuse(fields.key, 'must be the name of a variable, not the key itself')
   const apiKey = name === undefined ? undefined : secret(name)
-  if (name !== undefined && !apiKey) throw refuse(fields.key, `the variable ${name} is not set, nor is ${name}_FILE`)
-  if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey)) throw refuse(fields.key, `the variable ${name} holds characters that a key cannot have`)
+  if (name !== undefined && !apiKey)
+    throw refuse(fields.key, `the variable ${name} is not set, nor is ${name}_FILE`)
+  if (apiKey !== undefined && !/^[\x21-\x7e]+$/.test(apiKey))
+    throw refuse(fields.key, `the variable ${name} holds characters that a key cannot have`)
   return { baseUrl: url.href.replace(/\/$/, ''), apiKey, atVendor }
 }

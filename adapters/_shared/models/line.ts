@@ -7,7 +7,10 @@ type Line = {
   readonly full: () => Error
 }
 
-/** `enter` resolves to what gives the place back; it rejects with the signal's reason, or at once when the line is full. */
+/**
+ * `enter` resolves to what gives the place back; it rejects with the signal's reason, or at once
+ * when the line is full.
+ */
 export function createLine({ places, waitingMax, full }: Line) {
   let free = places
   const waiting: (() => void)[] = []

@@ -1,9 +1,14 @@
-// A conversation in the form that the wires have in common: attachments in their place, ids and names that a provider takes, arguments that are objects.
+// A conversation in the form that the wires have in common: attachments in their place, ids and
+// names that a provider takes, arguments that are objects.
 import { createHash } from 'node:crypto'
 import type { Attachment, Message, ModelRequest } from '#ports/models.ts'
 import type { Json } from '#ports/token.ts'
 
-export type WireCall = { readonly id: string; readonly name: string; readonly arguments: { readonly [name: string]: Json } }
+export type WireCall = {
+  readonly id: string
+  readonly name: string
+  readonly arguments: { readonly [name: string]: Json }
+}
 export type WireMessage =
   | { readonly role: 'system' | 'user'; readonly content: string }
   | { readonly role: 'assistant'; readonly content: string; readonly calls: readonly WireCall[] }
@@ -13,21 +18,44 @@ export type WireMessage =
 const ID_MAX = 40
 const NAME_MAX = 64
 
-/** Each text between marks that it does not itself contain, so that no file can pretend to be another or to be the user. */
+/**
+ * Each text between marks that it does not itself contain, so that no file can pretend to be
+ * another or to be the user.
+ */
 export function renderedAttachments(attachments: readonly Attachment[]): string {
   let mark = 'attachment'
-  for (let n = 2; attachments.some(({ name, text }) => text.includes(mark) || name.includes(mark)); n++) mark = `attachment-${n}`
-  return attachments.map(({ name, text }) => `<${mark} name=${JSON.stringify(name)}>\n${text}\n</${mark}>`).join('\n\n')
+  for (
+    let n = 2;
+    attachments.some(({ name, text }) => text.includes(mark) || name.includes(mark));
+    n++
+  )
+    mark = `attachment-${n}`
+  return attachments
+    .map(({ name, text }) => `<${mark} name=${JSON.stringify(name)}>\n${text}\n</${mark}>`)
+    .join('\n\n')
 }
 
-const validId = (id: string): string => (/^[A-Za-z0-9_-]+$/.test(id) && id.length <= ID_MAX ? id : `call_${createHash('sha256').update(id).digest('hex').slice(0, 24)}`)
-const validName = (name: string): string => name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, NAME_MAX) || 'unknown'
-const objectOf = (value: Json): WireCall['arguments'] => (typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { unparsed: value })
+const validId = (id: string): string =>
+  /^[A-Za-z0-9_-]+$/.test(id) && id.length <= ID_MAX
+    ? id
+    : `call_${createHash('sha256').update(id).digest('hex').slice(0, 24)}`
+const validName = (name: string): string =>
+  name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, NAME_MAX) || 'unknown'
+const objectOf = (value: Json): WireCall['arguments'] =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { unparsed: value }
 
-/** The messages of a request, in order. Ids are unique within it: some servers count from the beginning in every answer. */
-export function wireMessages({ messages, attachments = [] }: Pick<ModelRequest, 'messages' | 'attachments'>): WireMessage[] {
-  const beside = attachments.length === 0 ? -1 : messages.findLastIndex(({ role }) => role === 'user')
-  const used = new Set<string>(), current = new Map<string, string>()
+/**
+ * The messages of a request, in order. Ids are unique within it: some servers count from the
+ * beginning in every answer.
+ */
+export function wireMessages({
+  messages,
+  attachments = [],
+}: Pick<ModelRequest, 'messages' | 'attachments'>): WireMessage[] {
+  const beside =
+    attachments.length === 0 ? -1 : messages.findLastIndex(({ role }) => role === 'user')
+  const used = new Set<string>()
+  const current = new Map<string, string>()
   const newId = (id: string): string => {
     let own = validId(id)
     for (let n = 2; used.has(own); n++) own = validId(`${id} ${n}`)
@@ -36,12 +64,32 @@ export function wireMessages({ messages, attachments = [] }: Pick<ModelRequest, 
     return own
   }
   return messages.map((message: Message, at): WireMessage => {
-    if (message.role === 'assistant') return { role: 'assistant', content: message.content, calls: (message.toolCalls ?? []).map((call) => ({ id: newId(call.id), name: validName(call.name), arguments: objectOf(call.arguments) })) }
-    if (message.role === 'tool') return { role: 'tool', callId: current.get(message.callId) ?? validId(message.callId), content: message.content }
-    return at === beside ? { role: message.role, content: `${renderedAttachments(attachments)}\n\n${message.content}` } : { role: message.role, content: message.content }
+    if (message.role === 'assistant')
+      return {
+        role: 'assistant',
+        content: message.content,
+        calls: (message.toolCalls ?? []).map(call => ({
+          id: newId(call.id),
+          name: validName(call.name),
+          arguments: objectOf(call.arguments),
+        })),
+      }
+    if (message.role === 'tool')
+      return {
+        role: 'tool',
+        callId: current.get(message.callId) ?? validId(message.callId),
+        content: message.content,
+      }
+    return at === beside
+      ? { role: message.role, content: `${renderedAttachments(attachments)}\n\n${message.content}` }
+      : { role: message.role, content: message.content }
   })
 }
 
 /** Tools have answered since the user last spoke: the answer under way goes on. */
-export const goesOnAfterTools = (messages: readonly Message[]): boolean => messages.at(-1)?.role === 'tool'
-export const outputTokensOf = (request: Pick<ModelRequest, 'outputTokensMax'>, most: number): number => Math.max(1, Math.min(request.outputTokensMax ?? most, most))
+export const goesOnAfterTools = (messages: readonly Message[]): boolean =>
+  messages.at(-1)?.role === 'tool'
+export const outputTokensOf = (
+  request: Pick<ModelRequest, 'outputTokensMax'>,
+  most: number,
+): number => Math.max(1, Math.min(request.outputTokensMax ?? most, most))

@@ -18,13 +18,24 @@ const WAITING_MAX = 1000
 const WAITING_RETRY_MS = 1000
 /** The kernel gives a health check two seconds: within less, the answer names the provider. */
 const PING_MS = 1500
-/** A provider that answered is not asked again for so long: health checks come often, and count against its limits. */
+/**
+ * A provider that answered is not asked again for so long: health checks come often, and count
+ * against its limits.
+ */
 const PING_FRESH_MS = 10_000
 
-export type Call = { readonly request: ModelRequest; readonly model: ServedModel; readonly fetch: Wire['fetch']; readonly signal: AbortSignal; readonly answer: Answer }
+export type Call = {
+  readonly request: ModelRequest
+  readonly model: ServedModel
+  readonly fetch: Wire['fetch']
+  readonly signal: AbortSignal
+  readonly answer: Answer
+}
 export type Dialect = {
   /** Sends the request. Events as the library reads them, and what writes each into the answer. */
-  send(call: Call): Promise<{ readonly events: AsyncIterable<unknown>; readonly read: (event: unknown) => void }>
+  send(
+    call: Call,
+  ): Promise<{ readonly events: AsyncIterable<unknown>; readonly read: (event: unknown) => void }>
   /** Asks for as little as shows that the provider is there and knows the key. */
   ask(how: Pick<Call, 'fetch' | 'signal'>): Promise<unknown>
 }
@@ -40,21 +51,49 @@ export type ProviderSettings = {
 }
 export type Surroundings = { readonly clock: Clock; readonly log: Log }
 
-export function createProvider(dialect: Dialect, { name, concurrency, timeoutMs, models }: ProviderSettings, { clock, log }: Surroundings): ModelProvider {
+export function createProvider(
+  dialect: Dialect,
+  { name, concurrency, timeoutMs, models }: ProviderSettings,
+  { clock, log }: Surroundings,
+): ModelProvider {
   const what = `The model provider ${name}`
   const { check, shut } = gate(what)
   const closing = new AbortController()
-  const line = createLine({ places: concurrency, waitingMax: WAITING_MAX, full: () => fault('MODEL_FAILED', { why: `too many calls wait for ${name}` }, { retryAfterMs: WAITING_RETRY_MS }) })
+  const line = createLine({
+    places: concurrency,
+    waitingMax: WAITING_MAX,
+    full: () =>
+      fault(
+        'MODEL_FAILED',
+        { why: `too many calls wait for ${name}` },
+        { retryAfterMs: WAITING_RETRY_MS },
+      ),
+  })
   const catalogue = models.map(({ wire: _, ...model }): Model => model)
   let asked: Promise<void> | undefined
 
-  async function* once(request: ModelRequest, model: ServedModel, outer: AbortSignal): AsyncGenerator<readonly ModelDelta[]> {
-    const left = new AbortController(), signal = AbortSignal.any([outer, left.signal])
+  async function* once(
+    request: ModelRequest,
+    model: ServedModel,
+    outer: AbortSignal,
+  ): AsyncGenerator<readonly ModelDelta[]> {
+    const left = new AbortController()
+    const signal = AbortSignal.any([outer, left.signal])
     const wire = openWire({ who: name, clock, signal, timeoutMs })
-    const answer = createAnswer({ who: name, inputTokens: inputTokensOf(request), newId: () => clock.id() })
+    const answer = createAnswer({
+      who: name,
+      inputTokens: inputTokensOf(request),
+      newId: () => clock.id(),
+    })
     try {
       try {
-        const { events, read } = await dialect.send({ request, model, fetch: wire.fetch, signal, answer })
+        const { events, read } = await dialect.send({
+          request,
+          model,
+          fetch: wire.fetch,
+          signal,
+          answer,
+        })
         yield* batches(events, { hungry: wire.hungry, read, take: answer.take })
       } catch (error) {
         // What breaks after the finish breaks nothing: only the count may be missing.
@@ -69,7 +108,8 @@ export function createProvider(dialect: Dialect, { name, concurrency, timeoutMs,
     }
   }
   async function ask(): Promise<void> {
-    const enough = new AbortController(), signal = AbortSignal.any([closing.signal, enough.signal])
+    const enough = new AbortController()
+    const signal = AbortSignal.any([closing.signal, enough.signal])
     const wire = openWire({ who: name, clock, signal, timeoutMs: PING_MS })
     try {
       await dialect.ask({ fetch: wire.fetch, signal })
@@ -77,7 +117,8 @@ export function createProvider(dialect: Dialect, { name, concurrency, timeoutMs,
       check()
       const failure = failureOf(wire.cut() ?? error, { who: name, clock })
       // Some endpoints list no models: that they say so shows that they are there.
-      if (!/ answered 40[45]\b/.test(failure.message)) throw fault('UNAVAILABLE', { what, why: String(failure.values['why']) })
+      if (!/ answered 40[45]\b/.test(failure.message))
+        throw fault('UNAVAILABLE', { what, why: String(failure.values['why']) })
     } finally {
       enough.abort()
     }
@@ -94,8 +135,17 @@ export function createProvider(dialect: Dialect, { name, concurrency, timeoutMs,
       const leave = await line.enter(signal)
       try {
         yield* tries(() => once(request, model, signal), {
-          clock, signal, failureOf: (error) => failureOf(error, { who: name, clock }),
-          onFailure: (failure, tried) => log(hasCode(failure, 'MODEL_REFUSED') ? 'error' : 'warn', 'models.call_failed', { provider: name, model: model.key, tried, why: failure.values['why'], retryAfterMs: failure.retryAfterMs }),
+          clock,
+          signal,
+          failureOf: error => failureOf(error, { who: name, clock }),
+          onFailure: (failure, tried) =>
+            log(hasCode(failure, 'MODEL_REFUSED') ? 'error' : 'warn', 'models.call_failed', {
+              provider: name,
+              model: model.key,
+              tried,
+              why: failure.values['why'],
+              retryAfterMs: failure.retryAfterMs,
+            }),
         })
       } finally {
         leave()
@@ -105,7 +155,12 @@ export function createProvider(dialect: Dialect, { name, concurrency, timeoutMs,
       check()
       if (asked === undefined) {
         asked = ask()
-        asked.then(() => clock.sleep(PING_FRESH_MS, closing.signal)).catch(() => 'asked anew').finally(() => { asked = undefined })
+        asked
+          .then(() => clock.sleep(PING_FRESH_MS, closing.signal))
+          .catch(() => 'asked anew')
+          .finally(() => {
+            asked = undefined
+          })
       }
       return asked
     },

@@ -4,13 +4,22 @@ import type { Clock } from '#ports/clock.ts'
 /** Nobody waits longer than this on a provider's word. */
 const WAIT_MS_MAX = 3_600_000
 
-const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const units: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+}
 
 /** `1s`, `6m0s`, `120ms`, `1h2m3.5s`; a bare number counts seconds. */
 function durationMs(text: string): number | undefined {
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000
   if (!/^(\d+(\.\d+)?(ms|[smhd]))+$/.test(text)) return undefined
-  return [...text.matchAll(/(\d{1,15}(?:\.\d{1,15})?)(ms|[smhd])/g)].reduce((sum, [, amount, unit]) => sum + Number(amount) * units[unit!]!, 0)
+  return [...text.matchAll(/(\d{1,15}(?:\.\d{1,15})?)(ms|[smhd])/g)].reduce(
+    (sum, [, amount, unit]) => sum + Number(amount) * units[unit!]!,
+    0,
+  )
 }
 /** A date of RFC 9110 section 5.6.7, or of RFC 3339. */
 function untilMs(text: string, now: number): number | undefined {
@@ -18,15 +27,28 @@ function untilMs(text: string, now: number): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - now)
 }
 
-/** The names under which OpenAI and Anthropic tell when a limit is counted anew: `…-requests`, `…-tokens`, each with what is left of it. */
+/**
+ * The names under which OpenAI and Anthropic tell when a limit is counted anew: `…-requests`,
+ * `…-tokens`, each with what is left of it.
+ */
 const resets = [
-  ...['requests', 'tokens'].map((what) => ({ reset: `x-ratelimit-reset-${what}`, remaining: `x-ratelimit-remaining-${what}` })),
-  ...['requests', 'tokens', 'input-tokens', 'output-tokens'].map((what) => ({ reset: `anthropic-ratelimit-${what}-reset`, remaining: `anthropic-ratelimit-${what}-remaining` })),
+  ...['requests', 'tokens'].map(what => ({
+    reset: `x-ratelimit-reset-${what}`,
+    remaining: `x-ratelimit-remaining-${what}`,
+  })),
+  ...['requests', 'tokens', 'input-tokens', 'output-tokens'].map(what => ({
+    reset: `anthropic-ratelimit-${what}-reset`,
+    remaining: `anthropic-ratelimit-${what}-remaining`,
+  })),
 ]
 
-/** Milliseconds; undefined where the provider says nothing that can be read. `Retry-After` (RFC 9110, section 10.2.3) and `retry-after-ms` go before the resets of what is used up. */
+/**
+ * Milliseconds; undefined where the provider says nothing that can be read. `Retry-After` (RFC
+ * 9110, section 10.2.3) and `retry-after-ms` go before the resets of what is used up.
+ */
 export function retryAfterOf(headers: Headers, clock: Pick<Clock, 'now'>): number | undefined {
-  const bounded = (ms: number | undefined): number | undefined => (ms === undefined || !Number.isFinite(ms) ? undefined : Math.min(Math.ceil(ms), WAIT_MS_MAX))
+  const bounded = (ms: number | undefined): number | undefined =>
+    ms === undefined || !Number.isFinite(ms) ? undefined : Math.min(Math.ceil(ms), WAIT_MS_MAX)
   const exact = headers.get('retry-after-ms')?.trim() ?? ''
   if (/^\d+(\.\d+)?$/.test(exact)) return bounded(Number(exact))
   const after = headers.get('retry-after')?.trim() ?? ''
@@ -35,7 +57,8 @@ export function retryAfterOf(headers: Headers, clock: Pick<Clock, 'now'>): numbe
     if (ms !== undefined) return bounded(ms)
   }
   const waits = resets.flatMap(({ reset, remaining }) => {
-    const text = headers.get(reset)?.trim() ?? '', left = headers.get(remaining)?.trim() ?? '0'
+    const text = headers.get(reset)?.trim() ?? ''
+    const left = headers.get(remaining)?.trim() ?? '0'
     if (text === '' || Number(left) > 0) return []
     return durationMs(text) ?? untilMs(text, clock.now()) ?? []
   })

@@ -1,4 +1,5 @@
-// Another try where nothing of an answer was handed out yet, after a pause that the provider may choose.
+// Another try where nothing of an answer was handed out yet, after a pause that the provider may
+// choose.
 import { hasCode, type Fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 
@@ -17,7 +18,10 @@ type Trying = {
 }
 
 /** The items of the first try that gives one. Throws the signal's reason, or the fault. */
-export async function* tries<T>(once: () => AsyncIterable<T>, { clock, signal, failureOf, onFailure }: Trying): AsyncGenerator<T> {
+export async function* tries<T>(
+  once: () => AsyncIterable<T>,
+  { clock, signal, failureOf, onFailure }: Trying,
+): AsyncGenerator<T> {
   for (let tried = 1; ; tried++) {
     let begun = false
     try {
@@ -32,7 +36,8 @@ export async function* tries<T>(once: () => AsyncIterable<T>, { clock, signal, f
       const failure = failureOf(error)
       onFailure(failure, tried)
       if (begun || tried === TRIES_MAX || !hasCode(failure, 'MODEL_FAILED')) throw failure
-      const backoffMs = Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** (tried - 1)) * (0.5 + clock.random() / 2)
+      const backoffMs =
+        Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** (tried - 1)) * (0.5 + clock.random() / 2)
       const pauseMs = Math.max(backoffMs, failure.retryAfterMs ?? 0)
       if (pauseMs > WAIT_MS_MAX) throw failure
       await clock.sleep(pauseMs, signal)

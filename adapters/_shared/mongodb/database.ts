@@ -8,36 +8,69 @@ const DATABASE_DEFAULT = 'agent_platform'
 const TIMEOUT_MS = 20_000
 const SELECTION_MS = 5000
 
-/** What a mongodb: URL may carry, in MongoDB's own words (https://www.mongodb.com/docs/manual/reference/connection-string-options/). */
+/**
+ * What a mongodb: URL may carry, in MongoDB's own words
+ * (https://www.mongodb.com/docs/manual/reference/connection-string-options/).
+ */
 export const urlOptions = {
-  hosts: 'Further members of the deployment, host:port with commas between them; mongodb://a:27017,b:27017/db says the same.', srv: 'true: the host names a list of hosts in DNS (what mongodb+srv: means); default false.',
-  replicaSet: 'Name of the replica set.', directConnection: 'true: this one server and no other of its set; default false.', authSource: 'The database that knows the user; default admin.', authMechanism: 'How the user proves who it is; default by the server.',
-  tls: 'true: encrypted; default false, with mongodb+srv true.', tlsCAFile: 'PEM file of the authority that signed the server\'s certificate.', tlsCertificateKeyFile: 'PEM file of the certificate and key that this side shows.',
-  maxPoolSize: 'Connections at most; default 100.', appName: 'Shown in the server\'s log.', socketTimeoutMS: `How long the server may be silent in a call; default ${TIMEOUT_MS}.`, serverSelectionTimeoutMS: `How long a call looks for a server that takes writes; default ${SELECTION_MS}.`,
+  hosts:
+    'Further members of the deployment, host:port with commas between them; ' +
+    'mongodb://a:27017,b:27017/db says the same.',
+  srv: 'true: the host names a list of hosts in DNS (what mongodb+srv: means); default false.',
+  replicaSet: 'Name of the replica set.',
+  directConnection: 'true: this one server and no other of its set; default false.',
+  authSource: 'The database that knows the user; default admin.',
+  authMechanism: 'How the user proves who it is; default by the server.',
+  tls: 'true: encrypted; default false, with mongodb+srv true.',
+  tlsCAFile: "PEM file of the authority that signed the server's certificate.",
+  tlsCertificateKeyFile: 'PEM file of the certificate and key that this side shows.',
+  maxPoolSize: 'Connections at most; default 100.',
+  appName: "Shown in the server's log.",
+  socketTimeoutMS: `How long the server may be silent in a call; default ${TIMEOUT_MS}.`,
+  serverSelectionTimeoutMS: `How long a call looks for a server that takes writes; default ${SELECTION_MS}.`,
 } as const
 
 export const closed = (): Fault => fault('UNAVAILABLE', { what: WHAT, why: 'it is closed' })
 
-/** The driver dresses whatever befalls a bulk of writes as an error of the server's, a connection that broke among them: then nobody knows what became of any of them. */
-export const isUnanswered = (error: unknown): boolean => error instanceof MongoBulkWriteError && ([error.writeErrors].flat().length === 0 || error.result.getWriteConcernError() !== undefined)
+/**
+ * The driver dresses whatever befalls a bulk of writes as an error of the server's, a connection
+ * that broke among them: then nobody knows what became of any of them.
+ */
+export const isUnanswered = (error: unknown): boolean =>
+  error instanceof MongoBulkWriteError &&
+  ([error.writeErrors].flat().length === 0 || error.result.getWriteConcernError() !== undefined)
 
-/** A failure as a fault; what is no failure of the database stays as it is. Addresses, users and passwords are not told. */
+/**
+ * A failure as a fault; what is no failure of the database stays as it is. Addresses, users and
+ * passwords are not told.
+ */
 export function told(error: unknown): unknown {
   if (error instanceof MongoServerError && error.code === 11_000) {
-    const fields = Object.keys((error['keyPattern'] as object | undefined) ?? {}).map(field => (field === '_id' ? 'id' : field))
+    const fields = Object.keys((error['keyPattern'] as object | undefined) ?? {}).map(field =>
+      field === '_id' ? 'id' : field,
+    )
     return fault('DUPLICATE', { fields: fields.join(', ') || 'key' }, { cause: error })
   }
   if (!(error instanceof MongoError)) return error
-  const why = error instanceof MongoServerError && !isUnanswered(error) ? `it refused a call (${error.codeName ?? error.code})` : error.name === 'MongoServerSelectionError' ? 'no server that takes writes answers' : `the connection failed (${error.name})`
+  const why =
+    error instanceof MongoServerError && !isUnanswered(error)
+      ? `it refused a call (${error.codeName ?? error.code})`
+      : error.name === 'MongoServerSelectionError'
+        ? 'no server that takes writes answers'
+        : `the connection failed (${error.name})`
   return fault('UNAVAILABLE', { what: WHAT, why }, { cause: error, retryAfterMs: 1000 })
 }
-export const orTold = <T>(promise: Promise<T>): Promise<T> => promise.catch((error: unknown) => Promise.reject(told(error)))
+export const orTold = <T>(promise: Promise<T>): Promise<T> =>
+  promise.catch((error: unknown) => Promise.reject(told(error)))
 
 /** As the driver wants it: with all hosts, and without the options that it does not know. */
 export function hrefOf(url: URL): string {
-  const { hosts, srv } = Object.fromEntries(url.searchParams), plain = new URL(url)
+  const { hosts, srv } = Object.fromEntries(url.searchParams)
+  const plain = new URL(url)
   for (const ours of ['hosts', 'srv']) plain.searchParams.delete(ours)
-  return plain.href.replace(/^mongodb:/, srv === 'true' ? 'mongodb+srv:' : 'mongodb:').replace(url.host, hosts ? `${url.host},${hosts}` : url.host)
+  return plain.href
+    .replace(/^mongodb:/, srv === 'true' ? 'mongodb+srv:' : 'mongodb:')
+    .replace(url.host, hosts ? `${url.host},${hosts}` : url.host)
 }
 
 export type Connection = {
@@ -48,16 +81,30 @@ export type Connection = {
   close(): Promise<void>
 }
 
-/** Writes are acknowledged by a majority, in its journal: what is applied is durable. Reads see what a majority has:
- *  nothing is shown, and nothing is decided, that a fail-over takes back. The driver finds the server again by itself. UNAVAILABLE when none answers now. */
+/**
+ * Writes are acknowledged by a majority, in its journal: what is applied is durable. Reads see what
+ * a majority has:
+ * nothing is shown, and nothing is decided, that a fail-over takes back. The driver finds the
+ * server again by itself. UNAVAILABLE when none answers now.
+ */
 export async function connect(url: URL): Promise<Connection> {
   const number = (name: string, standard: number) => Number(url.searchParams.get(name) ?? standard)
-  const socketTimeoutMS = number('socketTimeoutMS', TIMEOUT_MS), serverSelectionTimeoutMS = number('serverSelectionTimeoutMS', SELECTION_MS)
+  const socketTimeoutMS = number('socketTimeoutMS', TIMEOUT_MS)
+  const serverSelectionTimeoutMS = number('serverSelectionTimeoutMS', SELECTION_MS)
   const client = new MongoClient(hrefOf(url), {
-    writeConcern: { w: 'majority', journal: true }, readConcern: { level: 'majority' }, readPreference: 'primary', retryReads: true, retryWrites: true, ignoreUndefined: true,
-    socketTimeoutMS, serverSelectionTimeoutMS, connectTimeoutMS: 5000, appName: url.searchParams.get('appName') ?? 'agent-platform',
+    writeConcern: { w: 'majority', journal: true },
+    readConcern: { level: 'majority' },
+    readPreference: 'primary',
+    retryReads: true,
+    retryWrites: true,
+    ignoreUndefined: true,
+    socketTimeoutMS,
+    serverSelectionTimeoutMS,
+    connectTimeoutMS: 5000,
+    appName: url.searchParams.get('appName') ?? 'agent-platform',
   })
-  const db = client.db(decodeURIComponent(url.pathname.slice(1)) || DATABASE_DEFAULT), ping = async () => void (await orTold(db.command({ ping: 1 })))
+  const db = client.db(decodeURIComponent(url.pathname.slice(1)) || DATABASE_DEFAULT)
+  const ping = async () => void (await orTold(db.command({ ping: 1 })))
   try {
     await ping()
   } catch (error) {
@@ -68,5 +115,9 @@ export async function connect(url: URL): Promise<Connection> {
   return { db, send, ping, close: () => client.close() }
 }
 
-/** Milliseconds since 1970 by the server, whose clock is the same for every process (https://www.mongodb.com/docs/manual/reference/command/hello/: `localTime`). */
-export const serverTime = async (db: Db): Promise<number> => Number(((await orTold(db.command({ hello: 1 }))) as { localTime: Date }).localTime)
+/**
+ * Milliseconds since 1970 by the server, whose clock is the same for every process
+ * (https://www.mongodb.com/docs/manual/reference/command/hello/: `localTime`).
+ */
+export const serverTime = async (db: Db): Promise<number> =>
+  Number(((await orTold(db.command({ hello: 1 }))) as { localTime: Date }).localTime)

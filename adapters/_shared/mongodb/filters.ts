@@ -1,4 +1,5 @@
-// Filters and orders in MongoDB's words, with the port's meaning: scalars equal scalars only, whatever is null is absent.
+// Filters and orders in MongoDB's words, with the port's meaning: scalars equal scalars only,
+// whatever is null is absent.
 import type { Filter } from 'mongodb'
 import type { Scalar, Where } from '#ports/storage.ts'
 import { afterPrefix, type Key, type Place } from '../documents.ts'
@@ -12,35 +13,62 @@ const nameOf = (field: string) => (field === 'id' ? '_id' : field)
 const noArray = { $not: { $type: 'array' } }
 const scalarTypes = ['string', 'number', 'bool']
 const scalar = { $type: scalarTypes, ...noArray }
-const isThere = (name: string): Condition => ({ $or: [{ [name]: { $type: 'array' } }, { [name]: { $exists: true, $not: { $type: 'null' } } }] }) as Condition
+const isThere = (name: string): Condition =>
+  ({
+    $or: [{ [name]: { $type: 'array' } }, { [name]: { $exists: true, $not: { $type: 'null' } } }],
+  }) as Condition
 
-/** Every comparison says which types it is about: MongoDB takes a partial index only for a query that repeats
+/**
+ * Every comparison says which types it is about: MongoDB takes a partial index only for a query
+ * that repeats
  *  the condition of the index, and does not see that equality to a text implies a type
- *  (https://www.mongodb.com/docs/manual/core/index-partial/#query-coverage). */
+ *  (https://www.mongodb.com/docs/manual/core/index-partial/#query-coverage).
+ */
 function within(name: string, operators: object): Condition {
   return { [name]: name === '_id' ? operators : { ...operators, ...scalar } } as Condition
 }
 function one(name: string, condition: Where[string]): Condition {
   if (typeof condition !== 'object') return within(name, { $eq: condition })
   if ('in' in condition) return within(name, { $in: condition.in })
-  if ('exists' in condition) return condition.exists ? isThere(name) : ({ $nor: [isThere(name)] } as Condition)
+  if ('exists' in condition)
+    return condition.exists ? isThere(name) : ({ $nor: [isThere(name)] } as Condition)
   if ('prefix' in condition) {
     const end = afterPrefix(condition.prefix)
     return within(name, { $gte: condition.prefix, ...(end === undefined ? {} : { $lt: end }) })
   }
-  const operators = Object.entries(condition).map(([operator, value]) => [`$${operator}`, value as Scalar])
+  const operators = Object.entries(condition).map(([operator, value]) => [
+    `$${operator}`,
+    value as Scalar,
+  ])
   return within(name, Object.fromEntries(operators))
 }
-export const conditions = (where: Where = {}): Condition[] => Object.entries(where).map(([field, condition]) => one(nameOf(field), condition))
-export const all = (list: readonly Condition[]): Condition => (list.length === 0 ? {} : ({ $and: [...list] } as Condition))
+export const conditions = (where: Where = {}): Condition[] =>
+  Object.entries(where).map(([field, condition]) => one(nameOf(field), condition))
+export const all = (list: readonly Condition[]): Condition =>
+  list.length === 0 ? {} : ({ $and: [...list] } as Condition)
 
-/** A cursor holds a boolean as 0 or 1; a field holds one type, so that the other reading finds nothing. */
+/**
+ * A cursor holds a boolean as 0 or 1; a field holds one type, so that the other reading finds
+ * nothing.
+ */
 const readings = (key: Key): Scalar[] => (key === 0 || key === 1 ? [key, key === 1] : [key])
 /** Documents that have a place in the order, and come behind the place. */
-export function behind(field: string, direction: 'asc' | 'desc', after: Place | undefined): Condition[] {
-  const name = nameOf(field), beyond = direction === 'asc' ? '$gt' : '$lt'
+export function behind(
+  field: string,
+  direction: 'asc' | 'desc',
+  after: Place | undefined,
+): Condition[] {
+  const name = nameOf(field)
+  const beyond = direction === 'asc' ? '$gt' : '$lt'
   if (name === '_id') return after ? [{ _id: { [beyond]: after.id } } as Condition] : []
-  const places = after && { $or: readings(after.key).flatMap(key => [{ [name]: { [beyond]: key } }, { [name]: { $eq: key }, _id: { [beyond]: after.id } }]) } as Condition
+  const places =
+    after &&
+    ({
+      $or: readings(after.key).flatMap(key => [
+        { [name]: { [beyond]: key } },
+        { [name]: { $eq: key }, _id: { [beyond]: after.id } },
+      ]),
+    } as Condition)
   return [{ [name]: scalar } as Condition, ...(places ? [places] : [])]
 }
 export const sorting = (field: string, direction: 'asc' | 'desc'): Record<string, 1 | -1> => {
@@ -48,4 +76,7 @@ export const sorting = (field: string, direction: 'asc' | 'desc'): Record<string
   return field === 'id' ? { _id: sign } : { [field]: sign, _id: sign }
 }
 /** Of a unique index: a document in which a field is absent, or null, is none of its business. */
-export const complete = (fields: readonly string[]) => Object.fromEntries(fields.filter(field => field !== 'id').map(field => [field, { $type: scalarTypes }]))
+export const complete = (fields: readonly string[]) =>
+  Object.fromEntries(
+    fields.filter(field => field !== 'id').map(field => [field, { $type: scalarTypes }]),
+  )

@@ -12,17 +12,25 @@ async function check(): Promise<void> {
   const { url, clean } = freshDatabase()
   const network = await startProxy(() => [Number(url.port || 27_017)], url.hostname)
   const through = new URL(`mongodb://127.0.0.1:${network.port}${url.pathname}`)
-  through.search = 'directConnection=true&maxPoolSize=1&socketTimeoutMS=1000&serverSelectionTimeoutMS=1000'
+  through.search =
+    'directConnection=true&maxPoolSize=1&socketTimeoutMS=1000&serverSelectionTimeoutMS=1000'
   const { db, send, close } = await connect(through)
   try {
     const things = db.collection<{ _id: number; text: string }>('things')
     await things.insertOne({ _id: 1, text: 'small' })
     network.cut()
-    const sent = orTold(send((bound) => things.insertMany([{ _id: 2, text: large }], { ...bound })))
-    const failure = await sent.then(() => undefined, (error: { code?: string }) => error.code)
+    const sent = orTold(send(bound => things.insertMany([{ _id: 2, text: large }], { ...bound })))
+    const failure = await sent.then(
+      () => undefined,
+      (error: { code?: string }) => error.code,
+    )
     assert.is(failure, 'UNAVAILABLE')
     network.heal()
-    assert.is((await things.findOne({ _id: 1 }))?.text, 'small', 'the one connection of the pool is free again')
+    assert.is(
+      (await things.findOne({ _id: 1 }))?.text,
+      'small',
+      'the one connection of the pool is free again',
+    )
   } finally {
     await close()
     await network.close()
@@ -30,7 +38,8 @@ async function check(): Promise<void> {
   }
 }
 
-const title = 'mongodb: a large write into a network that takes nothing ends, and its connection serves again'
+const title =
+  'mongodb: a large write into a network that takes nothing ends, and its connection serves again'
 if (mongoUrl === undefined) test.skip(`${title} (MONGODB_URL is not set)`, () => undefined)
 else test(title, check)
 

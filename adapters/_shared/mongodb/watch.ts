@@ -1,23 +1,49 @@
-// What any process inserts into a collection, by one change stream; where the server has none (it is no replica set), whoever waits is told to look again now and then.
+// What any process inserts into a collection, by one change stream; where the server has none (it
+// is no replica set), whoever waits is told to look again now and then.
 import { MongoServerError, type Collection, type Document } from 'mongodb'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { told } from './database.ts'
 
-/** Milliseconds: between two looks where there is no change stream; before a broken one is opened again, at most. */
-const lookMs = 500, pauseMsMax = 10_000
-/** How many are told at one look: a look costs two calls of the server, and ten thousand followers must not make it forty thousand a second. */
+/**
+ * Milliseconds: between two looks where there is no change stream; before a broken one is opened
+ * again, at most.
+ */
+const lookMs = 500
+const pauseMsMax = 10_000
+/**
+ * How many are told at one look: a look costs two calls of the server, and ten thousand followers
+ * must not make it forty thousand a second.
+ */
 export const lookedAtOnce = 200
 /** After so many looks, whether there is a change stream by now. */
 const looksMax = 120
-/** https://www.mongodb.com/docs/manual/reference/error-codes/: change streams are only supported on replica sets. */
+/**
+ * https://www.mongodb.com/docs/manual/reference/error-codes/: change streams are only supported on
+ * replica sets.
+ */
 const noReplicaSet = 40_573
 
-type Watched<D> = { readonly clock: Clock; readonly log: Log; readonly signal: AbortSignal; /** In the order of the server. */ take(document: D): void; /** Something may have been missed, by at most so many of those who wait now: in turn, where there are more. */ lag(most: number): void }
+type Watched<D> = {
+  readonly clock: Clock
+  readonly log: Log
+  readonly signal: AbortSignal
+  /** In the order of the server. */
+  take(document: D): void
+  /**
+   * Something may have been missed, by at most so many of those who wait now: in turn, where there
+   * are more.
+   */
+  lag(most: number): void
+}
 
-export function watchInserts<D extends Document>(collection: Collection<D>, { clock, log, signal, take, lag }: Watched<D>): void {
+export function watchInserts<D extends Document>(
+  collection: Collection<D>,
+  { clock, log, signal, take, lag }: Watched<D>,
+): void {
   const once = async (opened: () => void) => {
-    const stream = collection.watch([{ $match: { operationType: 'insert' } }]), stop = () => void stream.close().catch(() => undefined)
+    const stream = collection.watch([{ $match: { operationType: 'insert' } }])
+    const stop = () => void stream.close().catch(() => undefined)
     signal.addEventListener('abort', stop, { once: true })
     const seen = (change: unknown) => take((change as { fullDocument: D }).fullDocument)
     try {
@@ -39,16 +65,27 @@ export function watchInserts<D extends Document>(collection: Collection<D>, { cl
     }
   }
   const forever = async () => {
-    for (let failures = 0, isAlone = false; !signal.aborted;) {
+    for (let failures = 0, isAlone = false; !signal.aborted; ) {
       try {
-        await once(() => { failures = 0 })
+        await once(() => {
+          failures = 0
+        })
       } catch (error) {
         if (signal.aborted) return
         const wasAlone = isAlone
         isAlone = error instanceof MongoServerError && error.code === noReplicaSet
         if (!isAlone) log('warn', 'mongodb.watch', { error: (told(error) as Error).message })
-        else if (!wasAlone) log('warn', 'mongodb.no_replica_set', { collection: collection.collectionName, look_ms: lookMs })
-        await (isAlone ? lookAround() : clock.sleep(Math.min(pauseMsMax, 100 * 2 ** failures++) * (0.5 + clock.random() / 2), signal))
+        else if (!wasAlone)
+          log('warn', 'mongodb.no_replica_set', {
+            collection: collection.collectionName,
+            look_ms: lookMs,
+          })
+        await (isAlone
+          ? lookAround()
+          : clock.sleep(
+              Math.min(pauseMsMax, 100 * 2 ** failures++) * (0.5 + clock.random() / 2),
+              signal,
+            ))
       }
     }
   }

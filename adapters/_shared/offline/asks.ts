@@ -1,12 +1,16 @@
-// What a message asks of the offline model, beyond an answer: a tool by its name, a plan, a summary.
+// What a message asks of the offline model, beyond an answer: a tool by its name, a plan, a
+// summary.
 import type { Message, ToolSpec } from '#ports/models.ts'
 import type { Json } from '#ports/token.ts'
 import { sentencesOf } from './words.ts'
 
 const CALLING = String.raw`(?:use|using|call|run|invoke|utilise[rz]?|appelle[rz]?|appeler|lance[rz]?|exécute[rz]?)`
-const PLAN = /\b(?:numbered|step[- ]by[- ]step)\s+(?:\w+\s+)?(?:plan|list of steps)\b|\bplan\b[^.\n]{0,40}\bnumbered\b|\bplan\s+numéroté|\bétapes\s+numérotées/iu
-const SUMMARY = /\b(?:summari[sz]e|summary|sum up|tl;?dr|key points|overview|résume[rz]?|résumé|synthèse|points clés)\b|\b(?:what(?:'s| is| does)|de quoi)\b[^?]{0,40}\b(?:about|say|parle)/iu
-const STEPS = /(?:^|\s)\d{1,3}[.)]\s|[;•]|,?\s(?:and then|then|after that|puis|ensuite|et ensuite)\s/iu
+const PLAN =
+  /\b(?:numbered|step[- ]by[- ]step)\s+(?:\w+\s+)?(?:plan|list of steps)\b|\bplan\b[^.\n]{0,40}\bnumbered\b|\bplan\s+numéroté|\bétapes\s+numérotées/iu
+const SUMMARY =
+  /\b(?:summari[sz]e|summary|sum up|tl;?dr|key points|overview|résume[rz]?|résumé|synthèse|points clés)\b|\b(?:what(?:'s| is| does)|de quoi)\b[^?]{0,40}\b(?:about|say|parle)/iu
+const STEPS =
+  /(?:^|\s)\d{1,3}[.)]\s|[;•]|,?\s(?:and then|then|after that|puis|ensuite|et ensuite)\s/iu
 const STEPS_MAX = 12
 const STEP_MAX = 200
 
@@ -28,7 +32,9 @@ function endOfObject(text: string, start: number): number {
   return 0
 }
 
-/** The first object in a text; undefined when there is none, `value: undefined` when it is not JSON. */
+/**
+ * The first object in a text; undefined when there is none, `value: undefined` when it is not JSON.
+ */
 function objectIn(text: string): { readonly value: Json | undefined } | undefined {
   const start = text.indexOf('{')
   if (start < 0) return undefined
@@ -41,25 +47,44 @@ function objectIn(text: string): { readonly value: Json | undefined } | undefine
 
 /** The one text that a tool wants, if that is all it wants. */
 function soleTextOf(parameters: Json): string | undefined {
-  if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters)) return undefined
+  if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters))
+    return undefined
   const { required, properties } = parameters
-  if (!Array.isArray(required) || required.length !== 1 || typeof required[0] !== 'string') return undefined
+  if (!Array.isArray(required) || required.length !== 1 || typeof required[0] !== 'string')
+    return undefined
   const [name] = required
-  const property = typeof properties === 'object' && properties !== null && !Array.isArray(properties) ? properties[name] : undefined
-  return typeof property === 'object' && property !== null && !Array.isArray(property) && property.type === 'string' ? name : undefined
+  const property =
+    typeof properties === 'object' && properties !== null && !Array.isArray(properties)
+      ? properties[name]
+      : undefined
+  return typeof property === 'object' &&
+    property !== null &&
+    !Array.isArray(property) &&
+    property.type === 'string'
+    ? name
+    : undefined
 }
 
-/** The offered tool that the user names after a verb of calling, with its JSON; `arguments: undefined` when the JSON is broken. */
+/**
+ * The offered tool that the user names after a verb of calling, with its JSON; `arguments:
+ * undefined` when the JSON is broken.
+ */
 export function toolAsked(message: string, tools: readonly ToolSpec[]): ToolAsk | undefined {
   for (const { name, parameters } of tools.toSorted((a, b) => b.name.length - a.name.length)) {
     const quoted = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-    const match = new RegExp(String.raw`(?<!\p{L})${CALLING}\s[^.\n{]{0,40}?(?<![\p{L}\p{N}_])${quoted}(?![\p{L}\p{N}_])`, 'iu').exec(message)
+    const match = new RegExp(
+      String.raw`(?<!\p{L})${CALLING}\s[^.\n{]{0,40}?(?<![\p{L}\p{N}_])${quoted}(?![\p{L}\p{N}_])`,
+      'iu',
+    ).exec(message)
     if (match === null) continue
     const rest = message.slice(match.index + match[0].length)
     const json = objectIn(rest)
     if (json !== undefined) return { name, arguments: json.value }
     const wants = soleTextOf(parameters)
-    const text = rest.replace(/^[\s`"'»:,.]+/u, '').replace(/^(?:with|for|about|on|to|avec|pour|sur)\s+/iu, '').trim()
+    const text = rest
+      .replace(/^[\s`"'»:,.]+/u, '')
+      .replace(/^(?:with|for|about|on|to|avec|pour|sur)\s+/iu, '')
+      .trim()
     return { name, arguments: wants !== undefined && text !== '' ? { [wants]: text } : {} }
   }
   return undefined
@@ -68,9 +93,20 @@ export function toolAsked(message: string, tools: readonly ToolSpec[]): ToolAsk 
 export const asksForSummary = (message: string): boolean => SUMMARY.test(message)
 
 /** The steps of the plan that the user's or the system's words ask for. */
-export function planAsked(messages: readonly Message[], message: string): readonly string[] | undefined {
-  const asked = messages.some(({ role, content }) => role === 'system' && PLAN.test(content)) || PLAN.test(message)
+export function planAsked(
+  messages: readonly Message[],
+  message: string,
+): readonly string[] | undefined {
+  const asked =
+    messages.some(({ role, content }) => role === 'system' && PLAN.test(content)) ||
+    PLAN.test(message)
   if (!asked) return undefined
-  const steps = sentencesOf(message).filter((sentence) => !PLAN.test(sentence)).flatMap((sentence) => sentence.split(STEPS))
-  return steps.map((step) => step.trim().replace(/[.,;:]{1,20}$/, '')).filter((step) => /\p{L}/u.test(step)).slice(0, STEPS_MAX).map((step) => (step[0]!.toUpperCase() + step.slice(1)).slice(0, STEP_MAX))
+  const steps = sentencesOf(message)
+    .filter(sentence => !PLAN.test(sentence))
+    .flatMap(sentence => sentence.split(STEPS))
+  return steps
+    .map(step => step.trim().replace(/[.,;:]{1,20}$/, ''))
+    .filter(step => /\p{L}/u.test(step))
+    .slice(0, STEPS_MAX)
+    .map(step => (step[0]!.toUpperCase() + step.slice(1)).slice(0, STEP_MAX))
 }

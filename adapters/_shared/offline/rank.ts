@@ -1,11 +1,19 @@
-// Which sentences of the material speak most of what was asked: Okapi BM25 with each sentence as a document.
+// Which sentences of the material speak most of what was asked: Okapi BM25 with each sentence as a
+// document.
 import { stemsOf, sentencesOf } from './words.ts'
 
 export type Source = { readonly name: string; readonly text: string }
 export type Quote = { readonly source: string; readonly text: string }
-/** `turn` lets others run; it is called after every block, so that a large document never holds the event loop for long. */
+/**
+ * `turn` lets others run; it is called after every block, so that a large document never holds the
+ * event loop for long.
+ */
 type Turn = () => Promise<void>
-type Found = Quote & { readonly order: number; readonly counts: readonly number[]; readonly length: number }
+type Found = Quote & {
+  readonly order: number
+  readonly counts: readonly number[]
+  readonly length: number
+}
 
 /** Characters of all material together that are read. */
 export const MATERIAL_MAX = 2_097_152
@@ -41,7 +49,10 @@ async function topicsOf(sources: readonly Source[], turn: Turn): Promise<string[
     for (const stem of stemsOf(text)) counts.set(stem, (counts.get(stem) ?? 0) + 1)
     await turn()
   }
-  return [...counts].toSorted(([a, most], [b, more]) => more - most || (a < b ? -1 : 1)).slice(0, TOPICS).map(([stem]) => stem)
+  return [...counts]
+    .toSorted(([a, most], [b, more]) => more - most || (a < b ? -1 : 1))
+    .slice(0, TOPICS)
+    .map(([stem]) => stem)
 }
 
 async function search(terms: readonly string[], sources: readonly Source[], turn: Turn) {
@@ -60,7 +71,8 @@ async function search(terms: readonly string[], sources: readonly Source[], turn
         if (counts[at]!++ === 0) holding[at]!++
         hit = true
       }
-      if (hit) found.push({ source: name, text: sentence, order: sentences, counts, length: stems.length })
+      if (hit)
+        found.push({ source: name, text: sentence, order: sentences, counts, length: stems.length })
       sentences++
       words += stems.length
     }
@@ -69,14 +81,27 @@ async function search(terms: readonly string[], sources: readonly Source[], turn
   return { found, holding, sentences, meanLength: words / Math.max(1, sentences) }
 }
 
-/** The `most` best sentences, in the order in which they stand in the material. `about: undefined` asks for a summary. */
-export async function quotesAbout(about: string | undefined, { sources, most, turn }: { sources: readonly Source[]; most: number; turn: Turn }): Promise<Quote[]> {
-  const terms = about === undefined ? await topicsOf(sources, turn) : [...new Set(stemsOf(about))].slice(0, TERMS_MAX)
+/**
+ * The `most` best sentences, in the order in which they stand in the material. `about: undefined`
+ * asks for a summary.
+ */
+export async function quotesAbout(
+  about: string | undefined,
+  { sources, most, turn }: { sources: readonly Source[]; most: number; turn: Turn },
+): Promise<Quote[]> {
+  const terms =
+    about === undefined
+      ? await topicsOf(sources, turn)
+      : [...new Set(stemsOf(about))].slice(0, TERMS_MAX)
   const { found, holding, sentences, meanLength } = await search(terms, sources, turn)
-  const rarity = holding.map((count) => Math.log(1 + (sentences - count + 0.5) / (count + 0.5)))
+  const rarity = holding.map(count => Math.log(1 + (sentences - count + 0.5) / (count + 0.5)))
   const scoreOf = ({ counts, length }: Found): number => {
     const norm = SATURATION * (1 - LENGTH_WEIGHT + (LENGTH_WEIGHT * length) / (meanLength || 1))
-    return counts.reduce((sum, count, at) => sum + (count === 0 ? 0 : (rarity[at]! * count * (SATURATION + 1)) / (count + norm)), 0)
+    return counts.reduce(
+      (sum, count, at) =>
+        sum + (count === 0 ? 0 : (rarity[at]! * count * (SATURATION + 1)) / (count + norm)),
+      0,
+    )
   }
   const best: { one: Found; score: number }[] = []
   const texts = new Set<string>()
@@ -90,7 +115,12 @@ export async function quotesAbout(about: string | undefined, { sources, most, tu
     best.sort((a, b) => b.score - a.score || a.one.order - b.one.order)
     if (best.length > most) texts.delete(best.pop()!.one.text)
   }
-  // A sentence with a fraction of the best one's score shares a word with the question, not its subject.
+  // A sentence with a fraction of the best one's score shares a word with the question, not its
+  // subject.
   const least = (best[0]?.score ?? 0) / (about === undefined ? Infinity : 3)
-  return best.filter(({ score }) => score >= least).map(({ one }) => one).toSorted((a, b) => a.order - b.order).map(({ source, text }) => ({ source, text }))
+  return best
+    .filter(({ score }) => score >= least)
+    .map(({ one }) => one)
+    .toSorted((a, b) => a.order - b.order)
+    .map(({ source, text }) => ({ source, text }))
 }

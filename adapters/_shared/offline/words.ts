@@ -1,38 +1,72 @@
-// Cutting text into sentences and words, well enough to compare a question with them in the languages that most people write.
+// Cutting text into sentences and words, well enough to compare a question with them in the
+// languages that most people write.
 
 const MARKS = /\p{M}+/gu
-const WORDS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]+|[\p{L}\p{N}]+/gu
+const WORDS =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]+|[\p{L}\p{N}]+/gu
 const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u
 const SENTENCE_ENDS = /(?<=[.!?؟…]["'»”)\]]?)\s+|(?<=[。！？])|\n\s*/u
 const SENTENCE_MAX = 600
 const STEM_MAX = 6
 
 const stopWordsOf = {
-  en: 'a about after all also am an and any are as at be because been but by can could did do does for from had has have he her his how i if in into is it its just me my no not of on or our please she should so some tell than that the their them then there these they this to up us was we were what when where which who whom why will with would you your',
-  fr: 'a ai alors au aux avec avoir bien c ce ces cette ci comme comment d dans de des dis dit donc du elle elles en es est et etait ete etre eu eux fait il ils j je l la le les leur leurs lui m ma mais me mes moi mon n ne nos notre nous on ou par pas peut plus pour pourquoi qu quand que quel quelle quelles quels qui quoi s sa sans se ses si son sont sur t ta te tes toi ton tu un une vos votre vous y',
-  es: 'al como con cual cuando de del donde el ella ellos en era es esa ese esta este esto fue ha hay la las lo los mas mi muy no nos o para pero por porque que quien se si sin sobre son su sus tu un una y ya yo',
-  de: 'als am an auch auf aus bei bin bis bist da das dass dem den der des die durch ein eine einem einen einer er es fur hat ich ihr im in ist kann mein mit nach nicht noch oder sein sich sie sind so uber um und uns von war was wenn wer wie wir wird wo zu zum zur',
+  en:
+    'a about after all also am an and any are as at be because been but by can could did do ' +
+    'does for from had has have he her his how i if in into is it its just me my no not of ' +
+    'on or our please she should so some tell than that the their them then there these they ' +
+    'this to up us was we were what when where which who whom why will with would you your',
+  fr:
+    'a ai alors au aux avec avoir bien c ce ces cette ci comme comment d dans de des dis dit ' +
+    'donc du elle elles en es est et etait ete etre eu eux fait il ils j je l la le les leur ' +
+    'leurs lui m ma mais me mes moi mon n ne nos notre nous on ou par pas peut plus pour ' +
+    'pourquoi qu quand que quel quelle quelles quels qui quoi s sa sans se ses si son sont ' +
+    'sur t ta te tes toi ton tu un une vos votre vous y',
+  es:
+    'al como con cual cuando de del donde el ella ellos en era es esa ese esta este esto fue ' +
+    'ha hay la las lo los mas mi muy no nos o para pero por porque que quien se si sin sobre ' +
+    'son su sus tu un una y ya yo',
+  de:
+    'als am an auch auf aus bei bin bis bist da das dass dem den der des die durch ein eine ' +
+    'einem einen einer er es fur hat ich ihr im in ist kann mein mit nach nicht noch oder ' +
+    'sein sich sie sind so uber um und uns von war was wenn wer wie wir wird wo zu zum zur',
 } as const
-const stopWords: ReadonlySet<string> = new Set(Object.values(stopWordsOf).flatMap((words) => words.split(' ')))
-const frenchOnly: ReadonlySet<string> = new Set(stopWordsOf.fr.split(' ').filter((word) => word.length > 1 && !stopWordsOf.en.split(' ').includes(word)))
-const englishOnly: ReadonlySet<string> = new Set(stopWordsOf.en.split(' ').filter((word) => word.length > 1 && !stopWordsOf.fr.split(' ').includes(word)))
+const stopWords: ReadonlySet<string> = new Set(
+  Object.values(stopWordsOf).flatMap(words => words.split(' ')),
+)
+const frenchOnly: ReadonlySet<string> = new Set(
+  stopWordsOf.fr
+    .split(' ')
+    .filter(word => word.length > 1 && !stopWordsOf.en.split(' ').includes(word)),
+)
+const englishOnly: ReadonlySet<string> = new Set(
+  stopWordsOf.en
+    .split(' ')
+    .filter(word => word.length > 1 && !stopWordsOf.fr.split(' ').includes(word)),
+)
 
 export type Language = 'en' | 'fr'
 
 /** Lower case, without accents, so that `Éléphant` and `elephant` are one word. */
 const folded = (text: string): string => text.toLowerCase().normalize('NFKD').replace(MARKS, '')
 
-/** The first letters stand for the word: `deliver`, `delivery` and `livraisons`, `livraison` meet. Crude, and the same in every language. */
+/**
+ * The first letters stand for the word: `deliver`, `delivery` and `livraisons`, `livraison` meet.
+ * Crude, and the same in every language.
+ */
 function stem(word: string): string {
   if (word.length > STEM_MAX) return word.slice(0, STEM_MAX)
   return word.length > 3 && /[sx]$/.test(word) ? word.slice(0, -1) : word
 }
 
-/** The stems of a text's words that mean something, in order, repeated as they are repeated. Scripts without spaces give pairs of signs. */
+/**
+ * The stems of a text's words that mean something, in order, repeated as they are repeated. Scripts
+ * without spaces give pairs of signs.
+ */
 export function stemsOf(text: string): string[] {
   const stems: string[] = []
   for (const [word] of folded(text).matchAll(WORDS)) {
-    if (UNSPACED.test(word)) for (let at = 0; at < Math.max(1, word.length - 1); at++) stems.push(word.slice(at, at + 2))
+    if (UNSPACED.test(word))
+      for (let at = 0; at < Math.max(1, word.length - 1); at++) stems.push(word.slice(at, at + 2))
     else if (!stopWords.has(word)) stems.push(stem(word))
   }
   return stems
@@ -40,12 +74,19 @@ export function stemsOf(text: string): string[] {
 
 /** The sentences of a text: trimmed, none empty, none longer than some lines of print. */
 export function sentencesOf(text: string): string[] {
-  return text.split(SENTENCE_ENDS).map((sentence) => sentence.trim()).filter((sentence) => sentence !== '').map((sentence) => (sentence.length > SENTENCE_MAX ? `${sentence.slice(0, SENTENCE_MAX)}…` : sentence))
+  return text
+    .split(SENTENCE_ENDS)
+    .map(sentence => sentence.trim())
+    .filter(sentence => sentence !== '')
+    .map(sentence =>
+      sentence.length > SENTENCE_MAX ? `${sentence.slice(0, SENTENCE_MAX)}…` : sentence,
+    )
 }
 
 /** French when more of its small words are French than English. */
 export function languageOf(text: string): Language {
   let balance = 0
-  for (const [word] of folded(text.slice(0, 4000)).matchAll(WORDS)) balance += frenchOnly.has(word) ? 1 : englishOnly.has(word) ? -1 : 0
+  for (const [word] of folded(text.slice(0, 4000)).matchAll(WORDS))
+    balance += frenchOnly.has(word) ? 1 : englishOnly.has(word) ? -1 : 0
   return balance > 0 ? 'fr' : 'en'
 }

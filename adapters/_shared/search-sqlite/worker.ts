@@ -1,4 +1,5 @@
-// A thread of the embedded search index: one writes, one reads, and a long query stops neither the process nor the writer.
+// A thread of the embedded search index: one writes, one reads, and a long query stops neither the
+// process nor the writer.
 import { parentPort, workerData } from 'node:worker_threads'
 import { failureOf } from '../sqlite/failures.ts'
 import { openIndex } from './database.ts'
@@ -9,14 +10,20 @@ const port = parentPort!
 const post = (answer: Answer) => port.postMessage(answer)
 try {
   const db = openIndex(workerData as Parameters<typeof openIndex>[0])
-  const calls: Readonly<Record<string, (...args: never[]) => Promise<unknown>>> = { ...createIndex(db), backup: async (path: string) => void db.prepare('VACUUM INTO ?').run(path) }
+  const calls: Readonly<Record<string, (...args: never[]) => Promise<unknown>>> = {
+    ...createIndex(db),
+    backup: async (path: string) => void db.prepare('VACUUM INTO ?').run(path),
+  }
   port.on('message', ([kind, ...args]: Call | ['close']) => {
     if (kind === 'close') {
       db.close()
       port.close()
       return
     }
-    calls[kind]!(...(args as never[])).then(value => post({ value }), (error: unknown) => post({ failure: failureOf(error) }))
+    calls[kind]!(...(args as never[])).then(
+      value => post({ value }),
+      (error: unknown) => post({ failure: failureOf(error) }),
+    )
   })
   post({ value: undefined })
 } catch (error) {

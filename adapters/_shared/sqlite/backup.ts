@@ -13,15 +13,23 @@ function copy(from: string, to: string): Promise<Failure | undefined> {
   const thread = new Worker(copyUrl(), { workerData: { from, to } })
   return new Promise((resolve, reject) => {
     thread.once('message', ({ refusal }: Started) => resolve(refusal))
-    thread.once('error', (error) => resolve(failureOf(error)))
-    thread.once('exit', () => reject(fault('UNAVAILABLE', { what: 'The backup', why: 'its thread ended' })))
+    thread.once('error', error => resolve(failureOf(error)))
+    thread.once('exit', () =>
+      reject(fault('UNAVAILABLE', { what: 'The backup', why: 'its thread ended' })),
+    )
   })
 }
 
-/** Everything applied before the call, in one file, which appears under its name only when it is whole. A folder takes a file of the database's name. */
+/**
+ * Everything applied before the call, in one file, which appears under its name only when it is
+ * whole. A folder takes a file of the database's name.
+ */
 export async function backUp(writer: Writer, path: string): Promise<void> {
   await writer.durable()
-  const folder = await stat(path).then((found) => found.isDirectory(), () => false)
+  const folder = await stat(path).then(
+    found => found.isDirectory(),
+    () => false,
+  )
   const target = folder ? join(path, basename(writer.path)) : resolve(path)
   const partial = `${target}.partial`
   await rm(partial, { force: true })

@@ -1,4 +1,5 @@
-// Group commit: one transaction takes in whatever comes until somebody needs it on disk, so that many writes share one fsync.
+// Group commit: one transaction takes in whatever comes until somebody needs it on disk, so that
+// many writes share one fsync.
 import type { Database } from './database.ts'
 
 /** A commit follows the end of the one before by at least this, unless nobody asks. */
@@ -46,7 +47,12 @@ export function createCommits(db: Database, { onSettled, onLoss }: Hooks): Commi
   }
   function lose(): void {
     // Full and I/O errors may have rolled back already.
-    if (db.raw.isTransaction) try { db.exec('ROLLBACK') } catch { /* The connection has nothing open then, which is what was wanted. */ }
+    if (db.raw.isTransaction)
+      try {
+        db.exec('ROLLBACK')
+      } catch {
+        /* The connection has nothing open then, which is what was wanted. */
+      }
     epoch++
     done()
     onLoss()
@@ -85,6 +91,8 @@ export function createCommits(db: Database, { onSettled, onLoss }: Hooks): Commi
     lose,
     epoch: () => epoch,
     settled: () => settled,
-    get writing() { return writing },
+    get writing() {
+      return writing
+    },
   }
 }

@@ -14,7 +14,11 @@ const pageBytes = 4096
 const statementsMax = 256
 
 export type Row = (string | number | null)[]
-export type Statement = { run(...values: SQLInputValue[]): number; get(...values: SQLInputValue[]): Row | undefined; all(...values: SQLInputValue[]): Row[] }
+export type Statement = {
+  run(...values: SQLInputValue[]): number
+  get(...values: SQLInputValue[]): Row | undefined
+  all(...values: SQLInputValue[]): Row[]
+}
 export type Database = {
   readonly raw: DatabaseSync
   exec(sql: string): void
@@ -23,9 +27,13 @@ export type Database = {
   close(): void
 }
 
-const unavailable = (path: string, why: string, cause?: unknown) => fault('UNAVAILABLE', { what: `The database ${path}`, why }, { cause })
+const unavailable = (path: string, why: string, cause?: unknown) =>
+  fault('UNAVAILABLE', { what: `The database ${path}`, why }, { cause })
 
-/** An exclusive lock on a file of its own, `<path>.lock`, which the operating system frees however the process ends. */
+/**
+ * An exclusive lock on a file of its own, `<path>.lock`, which the operating system frees however
+ * the process ends.
+ */
 export function lock(path: string): DatabaseSync {
   const held = new DatabaseSync(`${path}.lock`, { timeout: 0 })
   try {
@@ -35,23 +43,37 @@ export function lock(path: string): DatabaseSync {
     return held
   } catch (error) {
     held.close()
-    throw unavailable(path, 'another server has it open. One server serves one data folder; the command line talks to the running one', error)
+    throw unavailable(
+      path,
+      'another server has it open. One server serves one data folder; the command line ' +
+        'talks to the running one',
+      error,
+    )
   }
 }
 
-const pragma = (raw: DatabaseSync, name: string): unknown => Object.values(raw.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+const pragma = (raw: DatabaseSync, name: string): unknown =>
+  Object.values(raw.prepare(`PRAGMA ${name}`).get() ?? {})[0]
 
 function configure(raw: DatabaseSync, { path, bytesMax }: Start): void {
-  raw.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF')
+  raw.exec(
+    'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; ' +
+      'PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF',
+  )
   raw.exec('PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864')
   if (bytesMax > 0) raw.exec(`PRAGMA max_page_count = ${Math.ceil(bytesMax / pageBytes)}`)
   checkDurable(raw, path)
 }
 
-/** What was asked for is not always what a build or a file system grants; without these two an acknowledged write could be lost. */
+/**
+ * What was asked for is not always what a build or a file system grants; without these two an
+ * acknowledged write could be lost.
+ */
 export function checkDurable(raw: DatabaseSync, path: string): void {
-  if (pragma(raw, 'journal_mode') !== 'wal') throw unavailable(path, 'its file system does not support a write-ahead log')
-  if (pragma(raw, 'synchronous') !== 2) throw unavailable(path, 'it does not grant full synchronisation')
+  if (pragma(raw, 'journal_mode') !== 'wal')
+    throw unavailable(path, 'its file system does not support a write-ahead log')
+  if (pragma(raw, 'synchronous') !== 2)
+    throw unavailable(path, 'it does not grant full synchronisation')
 }
 
 function adopt(raw: DatabaseSync, path: string): void {
@@ -59,7 +81,12 @@ function adopt(raw: DatabaseSync, path: string): void {
   const owner = Number(pragma(raw, 'application_id'))
   const empty = Number(pragma(raw, 'schema_version')) === 0
   if (!empty && owner !== applicationId) throw unavailable(path, 'it belongs to another program')
-  if (version > formatVersion) throw unavailable(path, `its format is ${version} and this program knows formats up to ${formatVersion}. Start the newer program, or restore a backup`)
+  if (version > formatVersion)
+    throw unavailable(
+      path,
+      `its format is ${version} and this program knows formats up to ${formatVersion}. ` +
+        'Start the newer program, or restore a backup',
+    )
   if (!empty) return
   raw.exec(`BEGIN IMMEDIATE; PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${formatVersion};
     CREATE TABLE collections (name TEXT PRIMARY KEY, spec TEXT NOT NULL) WITHOUT ROWID;
@@ -90,12 +117,14 @@ export function openDatabase(start: Start): Database {
   } catch (error) {
     raw?.close()
     held.close()
-    throw error instanceof Error && 'status' in error ? error : unavailable(path, (error as Error).message, error)
+    throw error instanceof Error && 'status' in error
+      ? error
+      : unavailable(path, (error as Error).message, error)
   }
   const [opened, statements] = [raw, createLru<string, Statement>(statementsMax)]
   return {
     raw: opened,
-    exec: (sql) => opened.exec(sql),
+    exec: sql => opened.exec(sql),
     prepare(sql) {
       const known = statements.get(sql)
       if (known) return known

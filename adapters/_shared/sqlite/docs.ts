@@ -1,8 +1,17 @@
-// The operations on documents, as the writer's thread runs them. Documents come and go as JSON text.
+// The operations on documents, as the writer's thread runs them. Documents come and go as JSON
+// text.
 import type { SQLInputValue } from 'node:sqlite'
 import { fault } from '#contracts/faults.ts'
 import type { Change, Collection, Where } from '#ports/storage.ts'
-import { applyChange, checkSize, decodeCursor, encodeCursor, matches, type Fields, type Key } from '../documents.ts'
+import {
+  applyChange,
+  checkSize,
+  decodeCursor,
+  encodeCursor,
+  matches,
+  type Fields,
+  type Key,
+} from '../documents.ts'
 import type { Database } from './database.ts'
 import { failureOf, isDuplicate } from './failures.ts'
 import type { Failure } from './protocol.ts'
@@ -15,41 +24,60 @@ const pageCharsMax = 8 * 1024 * 1024
 const chunkRows = 200
 const sweepRows = 500
 
-export type Wanted = { readonly where: Where; readonly orderBy: readonly [string, 'asc' | 'desc']; readonly limit: number; readonly after?: string }
+export type Wanted = {
+  readonly where: Where
+  readonly orderBy: readonly [string, 'asc' | 'desc']
+  readonly limit: number
+  readonly after?: string
+}
 
 export function createDocs(db: Database, now: () => number) {
   const specs: Collection[] = []
   const tables: (Table | undefined)[] = []
 
-  /** After a loss the tables may be gone with the transaction that made them: they are opened again at their next use. */
+  /**
+   * After a loss the tables may be gone with the transaction that made them: they are opened again
+   * at their next use.
+   */
   const table = (at: number): Table => (tables[at] ??= openTable(db, specs[at]!))
 
-  const isExpired = ({ expires }: Table, doc: Fields): boolean => expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= now()
+  const isExpired = ({ expires }: Table, doc: Fields): boolean =>
+    expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= now()
 
   function filter(t: Table, where: Where, bound: SQLInputValue[]): string[] {
     const parts = conditions(where, t.has, bound)
     if (t.expires !== undefined) {
-      parts.push(`("f_${t.expires}" IS NULL OR typeof("f_${t.expires}") = 'text' OR "f_${t.expires}" > ?)`)
+      parts.push(
+        `("f_${t.expires}" IS NULL OR typeof("f_${t.expires}") = 'text' OR "f_${t.expires}" > ?)`,
+      )
       bound.push(now())
     }
     return parts
   }
-  const whereSql = (parts: readonly string[]) => (parts.length === 0 ? '' : ` WHERE ${parts.join(' AND ')}`)
+  const whereSql = (parts: readonly string[]) =>
+    parts.length === 0 ? '' : ` WHERE ${parts.join(' AND ')}`
 
   function sweep(at: number): number {
     const t = table(at)
     if (t.expires === undefined) return 0
     const column = `"f_${t.expires}"`
-    return db.prepare(`DELETE FROM ${t.sql} WHERE rowid IN (SELECT rowid FROM ${t.sql} WHERE ${column} <= ? AND typeof(${column}) <> 'text' LIMIT ${sweepRows})`).run(now())
+    return db
+      .prepare(
+        `DELETE FROM ${t.sql} WHERE rowid IN (SELECT rowid FROM ${t.sql} WHERE ${column} ` +
+          `<= ? AND typeof(${column}) <> 'text' LIMIT ${sweepRows})`,
+      )
+      .run(now())
   }
 
   function insert(at: number, id: string, json: string, keys: readonly (Key | null)[]): undefined {
     const t = table(at)
-    const values = keys.length === t.fields.length ? keys : keysOf(JSON.parse(json) as Fields, t.fields)
+    const values =
+      keys.length === t.fields.length ? keys : keysOf(JSON.parse(json) as Fields, t.fields)
     try {
       t.insert.run(id, json, ...values)
     } catch (error) {
-      // A document past its expiry that still waits for the sweep must not take the place of a new one.
+      // A document past its expiry that still waits for the sweep must not take the place of a new
+      // one.
       if (!isDuplicate(error) || sweep(at) === 0) throw error
       while (sweep(at) > 0);
       t.insert.run(id, json, ...values)
@@ -88,7 +116,11 @@ export function createDocs(db: Database, now: () => number) {
     for (let count = 0, last: Key = -1; ; ) {
       const bound: SQLInputValue[] = []
       const parts = [...filter(t, where, bound), 'rowid > ?']
-      const rows = db.prepare(`SELECT rowid, doc FROM ${t.sql}${whereSql(parts)} ORDER BY rowid LIMIT ${chunkRows}`).all(...bound, last)
+      const rows = db
+        .prepare(
+          `SELECT rowid, doc FROM ${t.sql}${whereSql(parts)} ORDER BY rowid LIMIT ${chunkRows}`,
+        )
+        .all(...bound, last)
       for (const [rowid, json] of rows) {
         const doc = JSON.parse(json as string) as Fields
         write(t, (last = rowid!), doc, applyChange(doc, change))
@@ -104,7 +136,11 @@ export function createDocs(db: Database, now: () => number) {
     if (!row) return false
     if (condition !== undefined || t.expires !== undefined) {
       const doc = JSON.parse(row[1] as string) as Fields
-      if (isExpired(t, doc) || (condition !== undefined && !matches(doc, JSON.parse(condition) as Where))) return false
+      if (
+        isExpired(t, doc) ||
+        (condition !== undefined && !matches(doc, JSON.parse(condition) as Where))
+      )
+        return false
     }
     return t.removeRow.run(row[0]!) > 0
   }
@@ -112,7 +148,10 @@ export function createDocs(db: Database, now: () => number) {
   function get(at: number, id: string): string | undefined {
     const t = table(at)
     const json = t.get.get(id)?.[1] as string | undefined
-    return json === undefined || (t.expires !== undefined && isExpired(t, JSON.parse(json) as Fields)) ? undefined : json
+    return json === undefined ||
+      (t.expires !== undefined && isExpired(t, JSON.parse(json) as Fields))
+      ? undefined
+      : json
   }
 
   function find(at: number, asked: string): (string | undefined)[] {
@@ -125,15 +164,27 @@ export function createDocs(db: Database, now: () => number) {
     if (field !== 'id') parts.push(present(field, t.has))
     if (after !== undefined) {
       const { key, id } = decodeCursor(orderBy, after)
-      parts.push(field === 'id' ? `id ${direction === 'asc' ? '>' : '<'} ?` : `(${ordered}, id) ${direction === 'asc' ? '>' : '<'} (?, ?)`)
+      parts.push(
+        field === 'id'
+          ? `id ${direction === 'asc' ? '>' : '<'} ?`
+          : `(${ordered}, id) ${direction === 'asc' ? '>' : '<'} (?, ?)`,
+      )
       bound.push(...(field === 'id' ? [id] : [key, id]))
     }
     const order = field === 'id' ? `id ${direction}` : `${ordered} ${direction}, id ${direction}`
-    const rows = db.prepare(`SELECT doc, ${ordered}, id FROM ${t.sql}${whereSql(parts)} ORDER BY ${order} LIMIT ?`).all(...bound, limit + 1)
+    const rows = db
+      .prepare(
+        `SELECT doc, ${ordered}, id FROM ${t.sql}${whereSql(parts)} ORDER BY ${order} LIMIT ?`,
+      )
+      .all(...bound, limit + 1)
     let [count, chars] = [0, 0]
-    while (count < Math.min(rows.length, limit) && (count === 0 || chars < pageCharsMax)) chars += (rows[count++]![0] as string).length
+    while (count < Math.min(rows.length, limit) && (count === 0 || chars < pageCharsMax))
+      chars += (rows[count++]![0] as string).length
     const end = rows[count - 1]
-    const next = count < rows.length && end ? encodeCursor(orderBy, { key: end[1]!, id: end[2] as string }) : undefined
+    const next =
+      count < rows.length && end
+        ? encodeCursor(orderBy, { key: end[1]!, id: end[2] as string })
+        : undefined
     return [next, ...rows.slice(0, count).map(([doc]) => doc as string)]
   }
 
@@ -144,10 +195,18 @@ export function createDocs(db: Database, now: () => number) {
       specs[at] = spec
     },
     /** As JSON: whoever defined them, this program or an earlier one. */
-    collections: () => db.prepare('SELECT spec FROM collections ORDER BY name').all().map(([spec]) => spec as string),
+    collections: () =>
+      db
+        .prepare('SELECT spec FROM collections ORDER BY name')
+        .all()
+        .map(([spec]) => spec as string),
     insert,
     /** Ids, documents and keys; how many went in, and what stopped it. */
-    insertMany(at: number, docs: readonly (readonly [string, string, readonly (Key | null)[]])[], keepGoing: (error: unknown) => boolean): [number, Failure?] {
+    insertMany(
+      at: number,
+      docs: readonly (readonly [string, string, readonly (Key | null)[]])[],
+      keepGoing: (error: unknown) => boolean,
+    ): [number, Failure?] {
       for (const [count, [id, json, keys]] of docs.entries()) {
         try {
           insert(at, id, json, keys)
@@ -158,17 +217,29 @@ export function createDocs(db: Database, now: () => number) {
       }
       return [docs.length]
     },
-    get, find, update, updateMany, remove, sweep,
+    get,
+    find,
+    update,
+    updateMany,
+    remove,
+    sweep,
     removeMany(at: number, where: string): number {
       const [t, bound] = [table(at), [] as SQLInputValue[]]
-      return db.prepare(`DELETE FROM ${t.sql}${whereSql(filter(t, JSON.parse(where) as Where, bound))}`).run(...bound)
+      return db
+        .prepare(`DELETE FROM ${t.sql}${whereSql(filter(t, JSON.parse(where) as Where, bound))}`)
+        .run(...bound)
     },
     count(at: number, where: string): number {
       const [t, bound] = [table(at), [] as SQLInputValue[]]
-      return db.prepare(`SELECT count(*) FROM ${t.sql}${whereSql(filter(t, JSON.parse(where) as Where, bound))}`).get(...bound)![0] as number
+      return db
+        .prepare(
+          `SELECT count(*) FROM ${t.sql}${whereSql(filter(t, JSON.parse(where) as Where, bound))}`,
+        )
+        .get(...bound)![0] as number
     },
     /** Forgets what a lost transaction may have made. */
     forget: () => void tables.fill(undefined),
-    refuse: (name: string) => fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' }),
+    refuse: (name: string) =>
+      fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' }),
   }
 }

@@ -1,4 +1,5 @@
-// Ports opened on one database file share its one thread: the storage engine carries it under a key that only these adapters know.
+// Ports opened on one database file share its one thread: the storage engine carries it under a key
+// that only these adapters know.
 import { join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
 import type { Opening } from '#ports/adapter.ts'
@@ -9,16 +10,26 @@ import type { Writer } from './writer.ts'
 export const writerKey: unique symbol = Symbol.for('agent-platform.sqlite.writer') as never
 export type SharesWriter = { readonly [writerKey]: Writer }
 
-export const sharedWriter = (engine: unknown): Writer | undefined => (engine as Partial<SharesWriter> | undefined)?.[writerKey]
+export const sharedWriter = (engine: unknown): Writer | undefined =>
+  (engine as Partial<SharesWriter> | undefined)?.[writerKey]
 
-/** `sqlite:` is platform.db in DATA_DIR; else `sqlite:./data/platform.db`, relative to the working directory, or `sqlite:///var/lib/platform.db`. */
+/**
+ * `sqlite:` is platform.db in DATA_DIR; else `sqlite:./data/platform.db`, relative to the working
+ * directory, or `sqlite:///var/lib/platform.db`.
+ */
 export function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): string {
   const path = decodeURIComponent(url.pathname)
   if (path === '' && url.host === '') return join(dataDir, 'platform.db')
-  if (path.endsWith('/') || url.host !== '') throw fault('UNAVAILABLE', { what: 'The database', why: 'its URL is written sqlite:./folder/file.db or sqlite:///folder/file.db' })
+  if (path.endsWith('/') || url.host !== '')
+    throw fault('UNAVAILABLE', {
+      what: 'The database',
+      why: 'its URL is written sqlite:./folder/file.db or sqlite:///folder/file.db',
+    })
   return resolve(path)
 }
 
 /** What a sqlite: URL may say beside its path. */
-export const sqliteOptions = { bytes_max: 'A quota for the file, in bytes; 0 (the default) for none.' }
+export const sqliteOptions = {
+  bytes_max: 'A quota for the file, in bytes; 0 (the default) for none.',
+}
 export const quotaOf = ({ url }: Pick<Opening, 'url'>): number => wholeOption(url, 'bytes_max', 0)

@@ -1,4 +1,5 @@
-// Streams of events, as the writer's thread keeps them: one row for each append, its events packed as one JSON array.
+// Streams of events, as the writer's thread keeps them: one row for each append, its events packed
+// as one JSON array.
 import { fault } from '#contracts/faults.ts'
 import { packRewritten, unpack } from '../events.ts'
 import { createLru } from '../lru.ts'
@@ -16,9 +17,14 @@ export function createStreams(db: Database) {
   const last = db.prepare('SELECT last FROM segments WHERE stream = ? ORDER BY last DESC LIMIT 1')
   const trimmed = db.prepare('SELECT through FROM trims WHERE stream = ?')
   const add = db.prepare('INSERT INTO segments VALUES (?, ?, ?, ?)')
-  const segments = db.prepare(`SELECT first, last, body FROM segments WHERE stream = ? AND last > ? ORDER BY last LIMIT ${segmentsAtOnce}`)
+  const segments = db.prepare(
+    'SELECT first, last, body FROM segments WHERE stream = ? AND last > ? ORDER BY last ' +
+      `LIMIT ${segmentsAtOnce}`,
+  )
 
-  const overlapping = db.prepare('SELECT first, last, body FROM segments WHERE stream = ? AND last >= ? AND first <= ?')
+  const overlapping = db.prepare(
+    'SELECT first, last, body FROM segments WHERE stream = ? AND last >= ? AND first <= ?',
+  )
   const without = db.prepare('DELETE FROM segments WHERE stream = ? AND last >= ? AND first <= ?')
 
   function headOf(stream: string): Head {
@@ -33,13 +39,17 @@ export function createStreams(db: Database) {
   return {
     append(stream: string, expect: number, count: number, body: string): number {
       const head = headOf(stream)
-      if (expect >= 0 && expect !== head.last) throw fault('STREAM_MOVED', { stream, head: head.last, expect })
+      if (expect >= 0 && expect !== head.last)
+        throw fault('STREAM_MOVED', { stream, head: head.last, expect })
       if (count === 0) return head.last
       const end = head.last + count
       add.run(stream, head.last + 1, end, body)
       return (head.last = end)
     },
-    /** The seq after which events count, then pairs of a segment's first seq and its body; the last element is true when there is more to ask for. */
+    /**
+     * The seq after which events count, then pairs of a segment's first seq and its body; the last
+     * element is true when there is more to ask for.
+     */
     read(stream: string, after: number, limit: number): (number | string | boolean)[] {
       const from = Math.max(after, headOf(stream).trimmed)
       const found: (number | string | boolean)[] = [from]
@@ -49,7 +59,8 @@ export function createStreams(db: Database) {
           found.push(first, body)
           at = end
           chars += body.length
-          // Where a stretch was rewritten there are fewer events than seqs: only who unpacks them can tell whether they are enough.
+          // Where a stretch was rewritten there are fewer events than seqs: only who unpacks them
+          // can tell whether they are enough.
           if (at - from >= limit) return [...found, at < headOf(stream).last]
           if (chars > readCharsMax) return [...found, true]
         }
@@ -60,14 +71,22 @@ export function createStreams(db: Database) {
       const head = headOf(stream)
       return [head.trimmed + 1, head.last]
     },
-    names: (after: string, limit: number): string[] => db.prepare('SELECT stream FROM segments WHERE stream > ?1 UNION SELECT stream FROM trims WHERE stream > ?1 ORDER BY stream LIMIT ?2').all(after, limit).map(([name]) => name as string),
+    names: (after: string, limit: number): string[] =>
+      db
+        .prepare(
+          'SELECT stream FROM segments WHERE stream > ?1 UNION SELECT stream FROM trims ' +
+            'WHERE stream > ?1 ORDER BY stream LIMIT ?2',
+        )
+        .all(after, limit)
+        .map(([name]) => name as string),
     restore(stream: string, after: number, end: number, body: string): undefined {
       const head = headOf(stream)
       if (head.last === 0 && after > 0) {
         db.prepare('INSERT INTO trims VALUES (?, ?)').run(stream, after)
         head.last = head.trimmed = after
       }
-      if (head.last !== after) throw fault('STREAM_MOVED', { stream, head: head.last, expect: after })
+      if (head.last !== after)
+        throw fault('STREAM_MOVED', { stream, head: head.last, expect: after })
       if (end === after) return
       add.run(stream, after + 1, end, body)
       head.last = end
@@ -77,7 +96,10 @@ export function createStreams(db: Database) {
       const end = Math.min(through, head.last)
       if (end <= head.trimmed) return
       // The mark first: without it, forgetting the last segment would free its numbers.
-      db.prepare('INSERT INTO trims VALUES (?, ?) ON CONFLICT (stream) DO UPDATE SET through = excluded.through').run(stream, end)
+      db.prepare(
+        'INSERT INTO trims VALUES (?, ?) ON CONFLICT (stream) DO UPDATE SET through = ' +
+          'excluded.through',
+      ).run(stream, end)
       db.prepare('DELETE FROM segments WHERE stream = ? AND last <= ?').run(stream, end)
       head.trimmed = end
     },
@@ -85,9 +107,14 @@ export function createStreams(db: Database) {
       const { last } = headOf(stream)
       if (through > last) throw fault('STREAM_MOVED', { stream, head: last, expect: through })
       // A segment that reaches out of the range keeps what lies outside.
-      const reaching = (overlapping.all(stream, from, through) as [number, number, string][]).filter(([first, end]) => first < from || end > through).flatMap(([first, , packed]) => unpack(packed, first))
+      const reaching = (overlapping.all(stream, from, through) as [number, number, string][])
+        .filter(([first, end]) => first < from || end > through)
+        .flatMap(([first, , packed]) => unpack(packed, first))
       without.run(stream, from, through)
-      for (const kept of [reaching.filter(({ seq }) => seq < from), reaching.filter(({ seq }) => seq > through)]) {
+      for (const kept of [
+        reaching.filter(({ seq }) => seq < from),
+        reaching.filter(({ seq }) => seq > through),
+      ]) {
         if (kept.length === 0) continue
         const range = { from: kept[0]!.seq, through: kept.at(-1)!.seq }
         add.run(stream, range.from, range.through, packRewritten(range, kept))

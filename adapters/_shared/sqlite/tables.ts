@@ -18,24 +18,46 @@ export type Table = {
 }
 
 /**
- * Each index ends with `id`, so that a page in its order needs no sorting. One of a single field leaves out the documents that do not have it, as most do where a
+ * Each index ends with `id`, so that a page in its order needs no sorting. One of a single field
+ * leaves out the documents that do not have it, as most do where a
  * field says that something is to be done: whoever compares or orders by it wants none of them.
  */
-function indexes({ name, unique = [], index = [], scope, expires }: Collection): Map<string, string> {
-  const columns = (fields: readonly string[]) => fields.map((field) => (field === 'id' ? 'id' : `"f_${field}"`)).join(', ')
+function indexes({
+  name,
+  unique = [],
+  index = [],
+  scope,
+  expires,
+}: Collection): Map<string, string> {
+  const columns = (fields: readonly string[]) =>
+    fields.map(field => (field === 'id' ? 'id' : `"f_${field}"`)).join(', ')
   const made = new Map<string, string>()
-  for (const fields of unique) made.set(`u_${name}_${fields.join('_')}`, `UNIQUE INDEX "u_${name}_${fields.join('_')}" ON "c_${name}" (${columns(fields)})`)
+  for (const fields of unique)
+    made.set(
+      `u_${name}_${fields.join('_')}`,
+      `UNIQUE INDEX "u_${name}_${fields.join('_')}" ON "c_${name}" (${columns(fields)})`,
+    )
   const others = [...index, ...(expires === undefined ? [] : [[expires]])]
-  // Without one that starts with the organisation, listing an organisation's documents would read everybody's.
-  if (scope === 'tenant' && ![...unique, ...others].some((fields) => fields[0] === 'orgId')) others.push(['orgId'])
+  // Without one that starts with the organisation, listing an organisation's documents would read
+  // everybody's.
+  if (scope === 'tenant' && ![...unique, ...others].some(fields => fields[0] === 'orgId'))
+    others.push(['orgId'])
   for (const fields of others) {
-    const some = fields.length === 1 && fields[0] !== 'id' ? ` WHERE ${columns(fields)} IS NOT NULL` : ''
-    made.set(`i_${name}_${fields.join('_')}`, `INDEX "i_${name}_${fields.join('_')}" ON "c_${name}" (${columns([...new Set([...fields, 'id'])])})${some}`)
+    const some =
+      fields.length === 1 && fields[0] !== 'id' ? ` WHERE ${columns(fields)} IS NOT NULL` : ''
+    made.set(
+      `i_${name}_${fields.join('_')}`,
+      `INDEX "i_${name}_${fields.join('_')}" ON "c_${name}" ` +
+        `(${columns([...new Set([...fields, 'id'])])})${some}`,
+    )
   }
   return made
 }
 
-/** Columns that nobody kept up to date, because the program that ran before did not declare them, are filled anew. */
+/**
+ * Columns that nobody kept up to date, because the program that ran before did not declare them,
+ * are filled anew.
+ */
 function bring(db: Database, spec: Collection): void {
   const table = `"c_${spec.name}"`
   const stored = db.prepare('SELECT spec FROM collections WHERE name = ?').get(spec.name)?.[0]
@@ -43,16 +65,30 @@ function bring(db: Database, spec: Collection): void {
   if (stored === next) return
   db.exec(`CREATE TABLE IF NOT EXISTS ${table} (id TEXT PRIMARY KEY NOT NULL, doc TEXT NOT NULL)`)
   const wanted = indexes(spec)
-  const present = db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL`).all(`c_${spec.name}`).map(([name]) => String(name))
+  const present = db
+    .prepare(
+      `SELECT name FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL`,
+    )
+    .all(`c_${spec.name}`)
+    .map(([name]) => String(name))
   for (const name of present) if (!wanted.has(name)) db.exec(`DROP INDEX "${name}"`)
-  const columns = new Set(db.raw.prepare(`SELECT name FROM pragma_table_info('c_${spec.name}')`).all().map((row) => row['name']))
-  const kept = new Set(typeof stored === 'string' ? indexedFields(JSON.parse(stored) as Collection) : [])
-  for (const field of indexedFields(spec).filter((field) => !kept.has(field))) {
+  const columns = new Set(
+    db.raw
+      .prepare(`SELECT name FROM pragma_table_info('c_${spec.name}')`)
+      .all()
+      .map(row => row['name']),
+  )
+  const kept = new Set(
+    typeof stored === 'string' ? indexedFields(JSON.parse(stored) as Collection) : [],
+  )
+  for (const field of indexedFields(spec).filter(field => !kept.has(field))) {
     if (!columns.has(`f_${field}`)) db.exec(`ALTER TABLE ${table} ADD COLUMN "f_${field}"`)
     db.exec(`UPDATE ${table} SET "f_${field}" = ${extracted(field)}`)
   }
   for (const [name, sql] of wanted) if (!present.includes(name)) db.exec(`CREATE ${sql}`)
-  db.prepare('INSERT INTO collections VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET spec = excluded.spec').run(spec.name, next)
+  db.prepare(
+    'INSERT INTO collections VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET spec = excluded.spec',
+  ).run(spec.name, next)
 }
 
 /** Makes the table what the collection declares; all of it or nothing. */
@@ -67,14 +103,16 @@ export function openTable(db: Database, spec: Collection): Table {
   }
   const fields = indexedFields(spec)
   const [sql, known] = [`"c_${spec.name}"`, new Set(fields)]
-  const columns = ['id', 'doc', ...fields.map((field) => `"f_${field}"`)]
+  const columns = ['id', 'doc', ...fields.map(field => `"f_${field}"`)]
   return {
     name: spec.name,
     sql,
     expires: spec.expires,
     fields,
-    has: (field) => known.has(field),
-    insert: db.prepare(`INSERT INTO ${sql} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`),
+    has: field => known.has(field),
+    insert: db.prepare(
+      `INSERT INTO ${sql} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+    ),
     get: db.prepare(`SELECT rowid, doc FROM ${sql} WHERE id = ?`),
     removeRow: db.prepare(`DELETE FROM ${sql} WHERE rowid = ?`),
   }

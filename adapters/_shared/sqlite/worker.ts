@@ -1,4 +1,5 @@
-// The one thread that touches a database file: it runs batches of operations in order and answers each with one message.
+// The one thread that touches a database file: it runs batches of operations in order and answers
+// each with one message.
 import { parentPort, workerData } from 'node:worker_threads'
 import { createCommits } from './commits.ts'
 import { openDatabase, type Database } from './database.ts'
@@ -7,7 +8,17 @@ import { failureOf, isFatal, lost } from './failures.ts'
 import type { Batch, Operation, Reply, Start, Started } from './protocol.ts'
 import { createStreams } from './streams.ts'
 
-const reads = new Set(['get', 'find', 'count', 'read', 'bounds', 'streams', 'collections', 'ping', 'nothing'])
+const reads = new Set([
+  'get',
+  'find',
+  'count',
+  'read',
+  'bounds',
+  'streams',
+  'collections',
+  'ping',
+  'nothing',
+])
 
 function serve(db: Database): void {
   const port = parentPort!
@@ -25,10 +36,27 @@ function serve(db: Database): void {
   const survives = (error: unknown) => !isFatal(error) && db.raw.isTransaction
 
   const operations: Readonly<Record<string, (...args: never[]) => unknown>> = {
-    define: docs.define, collections: docs.collections, insert: docs.insert, get: docs.get, find: docs.find, update: docs.update, updateMany: docs.updateMany,
-    remove: docs.remove, removeMany: docs.removeMany, count: docs.count, sweep: docs.sweep,
-    insertMany: (at: number, list: Parameters<typeof docs.insertMany>[1]) => docs.insertMany(at, list, survives),
-    append: streams.append, read: streams.read, bounds: streams.bounds, streams: streams.names, restore: streams.restore, trim: streams.trim, rewrite: streams.rewrite, remove_stream: streams.remove,
+    define: docs.define,
+    collections: docs.collections,
+    insert: docs.insert,
+    get: docs.get,
+    find: docs.find,
+    update: docs.update,
+    updateMany: docs.updateMany,
+    remove: docs.remove,
+    removeMany: docs.removeMany,
+    count: docs.count,
+    sweep: docs.sweep,
+    insertMany: (at: number, list: Parameters<typeof docs.insertMany>[1]) =>
+      docs.insertMany(at, list, survives),
+    append: streams.append,
+    read: streams.read,
+    bounds: streams.bounds,
+    streams: streams.names,
+    restore: streams.restore,
+    trim: streams.trim,
+    rewrite: streams.rewrite,
+    remove_stream: streams.remove,
     ping: () => db.prepare('SELECT 1').get()![0],
     nothing: () => undefined,
     /** A quota that is raised, or lowered to what is used, while the file is open. */
@@ -53,7 +81,8 @@ function serve(db: Database): void {
         const failure = failureOf(error)
         if (commits.writing && !survives(error)) {
           commits.lose()
-          for (const [at, earlier] of list.entries()) if (at < answers.length && !reads.has(earlier[0])) answers[at] = failure
+          for (const [at, earlier] of list.entries())
+            if (at < answers.length && !reads.has(earlier[0])) answers[at] = failure
         }
         answers.push(failure)
       }
@@ -74,7 +103,11 @@ function serve(db: Database): void {
     if (batch === 'close') return close()
     now = batch[2]
     const answers = runAll(batch)
-    post(batch[4].length > 0 ? [commits.epoch(), commits.settled(), answers] : [commits.epoch(), commits.settled()])
+    post(
+      batch[4].length > 0
+        ? [commits.epoch(), commits.settled(), answers]
+        : [commits.epoch(), commits.settled()],
+    )
     if (batch[3]) commits.ask()
   })
   port.postMessage({} satisfies Started)

@@ -1,16 +1,31 @@
-// The main thread's side of a database file: operations of one turn of the event loop travel together, answers come back in order.
+// The main thread's side of a database file: operations of one turn of the event loop travel
+// together, answers come back in order.
 import { Worker } from 'node:worker_threads'
 import { fault, type Fault } from '#contracts/faults.ts'
 import { lost, raise } from './failures.ts'
 import type { Batch, Failure, Operation, Reply, Start, Started } from './protocol.ts'
 
-/** Operations that may wait for the thread; beyond it callers are refused rather than memory filled. */
+/**
+ * Operations that may wait for the thread; beyond it callers are refused rather than memory filled.
+ */
 const pendingMax = 100_000
 
-type Answered = { readonly write: boolean; readonly done: (answer: never) => void; readonly failed: (error: Fault) => void }
-type Waiter = { readonly through: number; readonly resolve: () => void; readonly reject: (error: Fault) => void }
+type Answered = {
+  readonly write: boolean
+  readonly done: (answer: never) => void
+  readonly failed: (error: Fault) => void
+}
+type Waiter = {
+  readonly through: number
+  readonly resolve: () => void
+  readonly reject: (error: Fault) => void
+}
 
-export type Watcher = { readonly settled: (through: number) => void; readonly lost: () => void; readonly ended: (why: Fault) => void }
+export type Watcher = {
+  readonly settled: (through: number) => void
+  readonly lost: () => void
+  readonly ended: (why: Fault) => void
+}
 export type Writer = {
   readonly path: string
   /** The answer, as `convert` makes it of what the thread sends. */
@@ -24,18 +39,26 @@ export type Writer = {
   hasten(): void
   /** The number of the last operation submitted, for `settled`. */
   last(): number
-  /** Calls with the number of the last operation that is on disk, when some were lost, and at the end; the function answered stops it. */
+  /**
+   * Calls with the number of the last operation that is on disk, when some were lost, and at the
+   * end; the function answered stops it.
+   */
   watch(watcher: Watcher): () => void
   close(): Promise<void>
 }
 
-// Where this file came from tells what its neighbour is called: published packages carry JavaScript.
+// Where this file came from tells what its neighbour is called: published packages carry
+// JavaScript.
 const workerUrl = () => new URL(import.meta.url.replace(/writer\.(ts|js)[^/]*$/, 'worker.$1'))
 export const closed = () => fault('UNAVAILABLE', { what: 'The database', why: 'it is closed' })
-const isFailure = (answer: unknown): answer is Failure => typeof answer === 'object' && answer !== null && !Array.isArray(answer)
+const isFailure = (answer: unknown): answer is Failure =>
+  typeof answer === 'object' && answer !== null && !Array.isArray(answer)
 
 function startThread(start: Start): Promise<Worker> {
-  const thread = new Worker(workerUrl(), { workerData: start, resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 8 } })
+  const thread = new Worker(workerUrl(), {
+    workerData: start,
+    resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 8 },
+  })
   return new Promise((resolve, reject) => {
     thread.once('error', reject)
     thread.once('message', ({ refusal }: Started) => {
@@ -53,7 +76,15 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
   let waiting: Answered[] = []
   let operations: Operation[] = []
   let waiters: Waiter[] = []
-  let [epoch, submitted, lastWrite, settled, pending, ask, scheduled] = [0, 0, 0, 0, 0, false, false]
+  let [epoch, submitted, lastWrite, settled, pending, ask, scheduled] = [
+    0,
+    0,
+    0,
+    0,
+    0,
+    false,
+    false,
+  ]
   let ended: Fault | undefined
   let closing: Promise<void> | undefined
 
@@ -74,7 +105,14 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
   function submit(operation: Operation, answered: Answered): void {
     if (ended) return answered.failed(ended)
     if (closing) return answered.failed(closed())
-    if (pending >= pendingMax) return answered.failed(fault('UNAVAILABLE', { what: 'The database', why: 'too many operations wait for it' }, { retryAfterMs: 1000 }))
+    if (pending >= pendingMax)
+      return answered.failed(
+        fault(
+          'UNAVAILABLE',
+          { what: 'The database', why: 'too many operations wait for it' },
+          { retryAfterMs: 1000 },
+        ),
+      )
     pending++
     submitted++
     if (answered.write) lastWrite = submitted
@@ -82,10 +120,18 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
     waiting.push(answered)
     schedule()
   }
-  function call<T>(write: boolean, operation: Operation, convert: (answer: never) => T): Promise<T> {
+  function call<T>(
+    write: boolean,
+    operation: Operation,
+    convert: (answer: never) => T,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       const done = (answer: never) => {
-        try { resolve(convert(answer)) } catch (error) { reject(error as Error) }
+        try {
+          resolve(convert(answer))
+        } catch (error) {
+          reject(error as Error)
+        }
       }
       submit(operation, { write, done, failed: reject })
     })
@@ -98,7 +144,10 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
       else batch[at]!.done(value as never)
     }
   }
-  /** Whoever waits for the disk covers writes that are gone; whatever was not sent yet builds upon them. */
+  /**
+   * Whoever waits for the disk covers writes that are gone; whatever was not sent yet builds upon
+   * them.
+   */
   function lose(to: number): void {
     epoch = to
     const refused = waiters
@@ -134,7 +183,15 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
     if (to !== epoch) lose(to)
     settle(through)
   })
-  thread.on('error', (error) => end(fault('UNAVAILABLE', { what: 'The database', why: `its thread ended: ${(error as Error).message}` }, { cause: error })))
+  thread.on('error', error =>
+    end(
+      fault(
+        'UNAVAILABLE',
+        { what: 'The database', why: `its thread ended: ${(error as Error).message}` },
+        { cause: error },
+      ),
+    ),
+  )
   thread.on('exit', () => end(closed()))
 
   return {
@@ -163,7 +220,7 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
     close() {
       if (ended) return Promise.resolve()
       flush()
-      return (closing ??= new Promise((resolve) => {
+      return (closing ??= new Promise(resolve => {
         thread.once('exit', () => resolve())
         thread.postMessage('close')
       }))

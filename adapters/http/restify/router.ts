@@ -1,4 +1,5 @@
-// restify as a router: requests come to it from a server of ours, which it neither makes nor listens to.
+// restify as a router: requests come to it from a server of ours, which it neither makes nor
+// listens to.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import restify from 'restify'
 import { fault } from '#contracts/faults.ts'
@@ -7,17 +8,36 @@ import type { Target } from '../../_shared/http/request-target.ts'
 import { createTemplates } from '../../_shared/http/templates.ts'
 
 export type Routed = { readonly route: Route; readonly params: Readonly<Record<string, string>> }
-type Request = IncomingMessage & { params: Record<string, string>; target: Target; getUrl(): { readonly pathname: string; readonly search: string } }
+type Request = IncomingMessage & {
+  params: Record<string, string>
+  target: Target
+  getUrl(): { readonly pathname: string; readonly search: string }
+}
 
 /** Parameters longer than this belong to no route. */
 const paramCharsMax = 4096
 const verbs = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const
-const silent = { trace() {}, debug() {}, info() {}, warn() {}, error() {}, fatal() {}, child: () => silent }
+const silent = {
+  trace() {},
+  debug() {},
+  info() {},
+  warn() {},
+  error() {},
+  fatal() {},
+  child: () => silent,
+}
 
 /** `answer` gets what is routed, `deny` the fault for everything else. */
-export function createRouter(answer: (routed: Routed, request: IncomingMessage, response: ServerResponse) => Promise<void>, deny: (error: unknown, request: IncomingMessage, response: ServerResponse) => void) {
+export function createRouter(
+  answer: (routed: Routed, request: IncomingMessage, response: ServerResponse) => Promise<void>,
+  deny: (error: unknown, request: IncomingMessage, response: ServerResponse) => void,
+) {
   // The type definitions stand at an older version, which had another logger.
-  const server = restify.createServer({ name: '', log: silent as never, maxParamLength: paramCharsMax } as restify.ServerOptions)
+  const server = restify.createServer({
+    name: '',
+    log: silent as never,
+    maxParamLength: paramCharsMax,
+  } as restify.ServerOptions)
   const mounted = new Map<string, { route: Route; name: string }>()
   let templates = createTemplates([])
 
@@ -26,39 +46,72 @@ export function createRouter(answer: (routed: Routed, request: IncomingMessage, 
     return fault('METHOD_NOT_ALLOWED', { method, path: target.path.slice(0, 200) })
   }
   // Not calling `done` keeps restify from writing its own words over ours.
-  server.on('restifyError', (request: Request, response: ServerResponse, error: { statusCode?: number; message: string }) => {
-    if (response.headersSent) return
-    const { target, method = '' } = request
-    if (error.statusCode === 405) return deny(notAllowed(request, response), request, response)
-    deny(error.statusCode === 404 ? fault('ROUTE_NOT_FOUND', { method, path: target.path.slice(0, 200) }) : error, request, response)
-  })
+  server.on(
+    'restifyError',
+    (
+      request: Request,
+      response: ServerResponse,
+      error: { statusCode?: number; message: string },
+    ) => {
+      if (response.headersSent) return
+      const { target, method = '' } = request
+      if (error.statusCode === 405) return deny(notAllowed(request, response), request, response)
+      deny(
+        error.statusCode === 404
+          ? fault('ROUTE_NOT_FOUND', { method, path: target.path.slice(0, 200) })
+          : error,
+        request,
+        response,
+      )
+    },
+  )
   const handler = (entry: { route: Route }) => async (given: unknown, response: unknown) => {
-    const request = given as Request, { route } = entry
-    if (templates.isMisled(route.path, request.target.path)) return deny(notAllowed(request, response as ServerResponse), request, response as ServerResponse)
-    await answer({ route, params: request.params }, request, response as ServerResponse).catch((error: unknown) => deny(error, request, response as ServerResponse))
+    const request = given as Request
+    const { route } = entry
+    if (templates.isMisled(route.path, request.target.path))
+      return deny(
+        notAllowed(request, response as ServerResponse),
+        request,
+        response as ServerResponse,
+      )
+    await answer({ route, params: request.params }, request, response as ServerResponse).catch(
+      (error: unknown) => deny(error, request, response as ServerResponse),
+    )
   }
   return {
-    /** Exactly these from now on. Only what changed is touched: a route's handler is looked up at each call. */
+    /**
+     * Exactly these from now on. Only what changed is touched: a route's handler is looked up at
+     * each call.
+     */
     mount(rows: readonly Route[]): void {
       const wanted = new Map(rows.map(row => [`${row.method} ${row.path}`, row]))
-      for (const [key, { name }] of mounted) if (!wanted.has(key)) {
-        server.rm(name)
-        mounted.delete(key)
-      }
+      for (const [key, { name }] of mounted)
+        if (!wanted.has(key)) {
+          server.rm(name)
+          mounted.delete(key)
+        }
       for (const [key, route] of wanted) {
         const known = mounted.get(key)
         if (known) known.route = route
         else {
-          const entry = { route, name: '' }, name = key.replace(/\W+/g, '-').toLowerCase()
+          const entry = { route, name: '' }
+          const name = key.replace(/\W+/g, '-').toLowerCase()
           const path = route.path.replace(/\{(\w+)\}/g, ':$1')
-          // restify gives another name where two would have the same; by that one alone a route is removed.
-          entry.name = server[verbs[route.method]]({ path, name }, handler(entry)) as unknown as string
+          // restify gives another name where two would have the same; by that one alone a route is
+          // removed.
+          entry.name = server[verbs[route.method]](
+            { path, name },
+            handler(entry),
+          ) as unknown as string
           mounted.set(key, entry)
         }
       }
       templates = createTemplates(rows)
     },
-    /** restify's own getUrl puts Host and target together and parses them, which throws outside any handler and lets Host name the route. */
+    /**
+     * restify's own getUrl puts Host and target together and parses them, which throws outside any
+     * handler and lets Host name the route.
+     */
     dispatch(given: IncomingMessage, response: ServerResponse, target: Target): void {
       const request = given as Request
       request.target = target

@@ -1,4 +1,5 @@
-// Every blob of every organisation. Its address is the hash of what it holds, so that what has arrived can be told, and what was damaged is found on the way.
+// Every blob of every organisation. Its address is the hash of what it holds, so that what has
+// arrived can be told, and what was damaged is found on the way.
 import { fault } from '#kernel'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import { inPages, several, sha256, type Digest, type Progress } from './progress.ts'
@@ -7,29 +8,51 @@ const atOnce = 4
 
 const placeOf = (address: string) => address.split('/') as [orgId: string, hash: string]
 
-export const hasBlobs = async (blobs: BlobsEngine): Promise<boolean> => (await blobs.addresses({ limit: 1 })).length > 0
+export const hasBlobs = async (blobs: BlobsEngine): Promise<boolean> =>
+  (await blobs.addresses({ limit: 1 })).length > 0
 
-async function copyBlob(from: BlobsEngine, to: BlobsEngine, address: string, progress: Progress): Promise<void> {
-  const [orgId, hash] = placeOf(address), source = from.within(orgId), target = to.within(orgId), there = await target.stat(hash)
+async function copyBlob(
+  from: BlobsEngine,
+  to: BlobsEngine,
+  address: string,
+  progress: Progress,
+): Promise<void> {
+  const [orgId, hash] = placeOf(address)
+  const source = from.within(orgId)
+  const target = to.within(orgId)
+  const there = await target.stat(hash)
   if (!there || there.bytes !== (await source.stat(hash))?.bytes) {
     const put = await target.put(source.get(hash))
-    if (put.hash !== hash) throw fault('UNAVAILABLE', { what: 'The copy', why: `the source's blob ${address} is damaged: its content is not what its address says` })
+    if (put.hash !== hash)
+      throw fault('UNAVAILABLE', {
+        what: 'The copy',
+        why: `the source's blob ${address} is damaged: its content is not what its address says`,
+      })
     progress.add('blobs', { bytes: put.bytes })
   }
   progress.add('blobs', { blobs: 1 })
 }
 
-export async function copyBlobs(from: BlobsEngine, to: BlobsEngine, progress: Progress): Promise<void> {
-  for await (const found of inPages(options => from.addresses(options))) await several(found, atOnce, address => copyBlob(from, to, address, progress))
+export async function copyBlobs(
+  from: BlobsEngine,
+  to: BlobsEngine,
+  progress: Progress,
+): Promise<void> {
+  for await (const found of inPages(options => from.addresses(options)))
+    await several(found, atOnce, address => copyBlob(from, to, address, progress))
   progress.say('copied the blobs')
 }
 
-/** Each blob is read, and stands here with the hash of what was read: on a whole side that is its address. */
+/**
+ * Each blob is read, and stands here with the hash of what was read: on a whole side that is its
+ * address.
+ */
 export async function digestBlobs(blobs: BlobsEngine, progress: Progress): Promise<Digest[]> {
   const all = sha256()
   let count = 0
   const read = async (address: string) => {
-    const [orgId, hash] = placeOf(address), content = sha256()
+    const [orgId, hash] = placeOf(address)
+    const content = sha256()
     let bytes = 0
     for await (const part of blobs.within(orgId).get(hash)) {
       content.update(part)
@@ -39,9 +62,10 @@ export async function digestBlobs(blobs: BlobsEngine, progress: Progress): Promi
     progress.add('verifying the blobs', { blobs: 1 })
     return `${address} ${content.digest('hex')} ${bytes}\n`
   }
-  for await (const found of inPages(options => blobs.addresses(options))) for (const line of await several(found, atOnce, read)) {
-    all.update(line)
-    count++
-  }
+  for await (const found of inPages(options => blobs.addresses(options)))
+    for (const line of await several(found, atOnce, read)) {
+      all.update(line)
+      count++
+    }
   return [{ what: 'blobs', name: '', count, sha256: all.digest('hex') }]
 }

@@ -1,13 +1,19 @@
-// Every stream of one event log with the seqs that its events have, trimmed and rewritten ones too: where the target's stream ends is how far a copy was.
+// Every stream of one event log with the seqs that its events have, trimmed and rewritten ones too:
+// where the target's stream ends is how far a copy was.
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import { canonical, inPages, several, sha256, type Digest, type Progress } from './progress.ts'
 
 /** Events of each of the streams that are read at once, in memory at a time. */
-const page = 200, atOnce = 8
+const page = 200
+const atOnce = 8
 /** What an event's seq and the commas take beside it, at most. */
 const besideBytes = 24
 
-async function* eventsOf(log: EventlogEngine, stream: string, behind: number): AsyncGenerator<readonly LoggedEvent[]> {
+async function* eventsOf(
+  log: EventlogEngine,
+  stream: string,
+  behind: number,
+): AsyncGenerator<readonly LoggedEvent[]> {
   for (let after = behind; ; ) {
     const found = await log.read(stream, { after, limit: page })
     if (found.length === 0) return
@@ -16,9 +22,16 @@ async function* eventsOf(log: EventlogEngine, stream: string, behind: number): A
   }
 }
 
-/** In parts of which each goes in one append. An event that is alone in its part has room, as it had when it was appended. */
-function* parts(events: readonly LoggedEvent[], bytesMax: number): Generator<readonly LoggedEvent[]> {
-  let part: LoggedEvent[] = [], bytes = besideBytes
+/**
+ * In parts of which each goes in one append. An event that is alone in its part has room, as it had
+ * when it was appended.
+ */
+function* parts(
+  events: readonly LoggedEvent[],
+  bytesMax: number,
+): Generator<readonly LoggedEvent[]> {
+  let part: LoggedEvent[] = []
+  let bytes = besideBytes
   for (const event of events) {
     const size = Buffer.byteLength(JSON.stringify(event)) + besideBytes
     if (part.length > 0 && bytes + size > bytesMax) {
@@ -32,7 +45,12 @@ function* parts(events: readonly LoggedEvent[], bytesMax: number): Generator<rea
   if (part.length > 0) yield part
 }
 
-async function copyStream(from: EventlogEngine, to: EventlogEngine, stream: string, progress: Progress): Promise<void> {
+async function copyStream(
+  from: EventlogEngine,
+  to: EventlogEngine,
+  stream: string,
+  progress: Progress,
+): Promise<void> {
   const [source, target] = await Promise.all([from.bounds(stream), to.bounds(stream)])
   progress.add('streams', { streams: 1 })
   let at = target.last
@@ -49,10 +67,16 @@ async function copyStream(from: EventlogEngine, to: EventlogEngine, stream: stri
   }
 }
 
-export const hasStreams = async (log: EventlogEngine): Promise<boolean> => (await log.streams({ limit: 1 })).length > 0
+export const hasStreams = async (log: EventlogEngine): Promise<boolean> =>
+  (await log.streams({ limit: 1 })).length > 0
 
-export async function copyStreams(from: EventlogEngine, to: EventlogEngine, progress: Progress): Promise<void> {
-  for await (const found of inPages(options => from.streams(options))) await several(found, atOnce, stream => copyStream(from, to, stream, progress))
+export async function copyStreams(
+  from: EventlogEngine,
+  to: EventlogEngine,
+  progress: Progress,
+): Promise<void> {
+  for await (const found of inPages(options => from.streams(options)))
+    await several(found, atOnce, stream => copyStream(from, to, stream, progress))
   await to.durable()
   progress.say('copied the event streams')
 }
@@ -72,9 +96,10 @@ export async function digestStreams(log: EventlogEngine, progress: Progress): Pr
     progress.add('verifying the streams', { streams: 1 })
     return { events, sha256: hash.digest() }
   }
-  for await (const found of inPages(options => log.streams(options))) for (const one of await several(found, atOnce, digest)) {
-    all.update(one.sha256)
-    count += one.events
-  }
+  for await (const found of inPages(options => log.streams(options)))
+    for (const one of await several(found, atOnce, digest)) {
+      all.update(one.sha256)
+      count += one.events
+    }
   return [{ what: 'events', name: '', count, sha256: all.digest('hex') }]
 }

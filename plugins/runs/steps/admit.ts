@@ -1,4 +1,5 @@
-// Admission, in an order in which each crash point is safe: the claim is the run, then the hold, then the place in the session.
+// Admission, in an order in which each crash point is safe: the claim is the run, then the hold,
+// then the place in the session.
 import { createHash } from 'node:crypto'
 import type { RunStart } from '#contracts/runs.ts'
 import { fault, hasCode, isFault, type Caller, type Introspection } from '#kernel'
@@ -20,7 +21,12 @@ import { place, type Placed } from './place.ts'
 import { unstick, withdraw } from './turns.ts'
 
 /** `mine`: this call made the placement, so it begins the run. */
-export type Admission = { readonly run: Run; readonly placed: Placed; readonly resumed: boolean; readonly mine: boolean }
+export type Admission = {
+  readonly run: Run
+  readonly placed: Placed
+  readonly resumed: boolean
+  readonly mine: boolean
+}
 type Deps = {
   store: ScopedStorage
   billing: Ledger
@@ -36,9 +42,15 @@ type Deps = {
   texts: Texts
 }
 
-const fingerprintOf = (request: RunStart) => createHash('sha256').update(JSON.stringify(request, Object.keys(request).sort())).digest('base64url')
+const fingerprintOf = (request: RunStart) =>
+  createHash('sha256')
+    .update(JSON.stringify(request, Object.keys(request).sort()))
+    .digest('base64url')
 
-/** Is it the request that the run began with? Also where it names the session that this run opened, and that its first answer told. */
+/**
+ * Is it the request that the run began with? Also where it names the session that this run opened,
+ * and that its first answer told.
+ */
 function isSame({ fingerprint, opensSession, sessionId }: Run, request: RunStart): boolean {
   if (fingerprintOf(request) === fingerprint) return true
   const { session_id: named, ...rest } = request
@@ -48,8 +60,10 @@ function isSame({ fingerprint, opensSession, sessionId }: Run, request: RunStart
 /** Refuses ids of things that are not there. */
 function requireKnown(request: RunStart): void {
   if (request.kb_ids?.length) throw fault('NOT_FOUND', { what: 'knowledge base (kb_ids.0)' })
-  if (request.data_workspace_id) throw fault('NOT_FOUND', { what: 'data workspace (data_workspace_id)' })
-  if (!isTimeZone(request.client_tz)) throw fault('INVALID_FIELD', { field: 'client_tz', why: 'is not an IANA time zone' })
+  if (request.data_workspace_id)
+    throw fault('NOT_FOUND', { what: 'data workspace (data_workspace_id)' })
+  if (!isTimeZone(request.client_tz))
+    throw fault('INVALID_FIELD', { field: 'client_tz', why: 'is not an IANA time zone' })
 }
 const isTimeZone = (name: string) => {
   if (name === 'UTC') return true
@@ -60,39 +74,113 @@ const isTimeZone = (name: string) => {
   }
 }
 
-export function createAdmit({ store, billing, clock, owner, host, config, models, agents, readConversation, places, quota, texts }: Deps) {
+export function createAdmit({
+  store,
+  billing,
+  clock,
+  owner,
+  host,
+  config,
+  models,
+  agents,
+  readConversation,
+  places,
+  quota,
+  texts,
+}: Deps) {
   /** Everything that can be refused without writing. */
-  const prepare = async (caller: Caller, request: RunStart, own: Store, trace: string | undefined): Promise<Run> => {
+  const prepare = async (
+    caller: Caller,
+    request: RunStart,
+    own: Store,
+    trace: string | undefined,
+  ): Promise<Run> => {
     requireKnown(request)
     const bytesMax = config.message_bytes_max
-    if (Buffer.byteLength(request.message) > bytesMax) throw fault('INVALID_FIELD', { field: 'message', why: `is longer than ${bytesMax} bytes` })
-    const model = (await models.catalogue()).find(({ key, isDefault }) => (request.model === undefined ? isDefault : key === request.model))
-    if (!model) throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
+    if (Buffer.byteLength(request.message) > bytesMax)
+      throw fault('INVALID_FIELD', { field: 'message', why: `is longer than ${bytesMax} bytes` })
+    const model = (await models.catalogue()).find(({ key, isDefault }) =>
+      request.model === undefined ? isDefault : key === request.model,
+    )
+    if (!model)
+      throw fault('INVALID_FIELD', { field: 'model', why: 'is not in the catalogue (GET /models)' })
     const agent = agents(caller).find(({ key }) => key === request.app_name)
     if (!agent) throw fault('NOT_FOUND', { what: 'agent (app_name)' })
     let latest: string | undefined
     if (request.session_id) {
       const session = await own.get(Sessions, request.session_id)
-      if (!session || session.userId !== caller.userId || session.deleting) throw fault('NOT_FOUND', { what: 'session' })
+      if (!session || session.userId !== caller.userId || session.deleting)
+        throw fault('NOT_FOUND', { what: 'session' })
       latest = session.latest
     } else await quota.requireRoom(caller)
     // A conversation is in the order of its runs' ids.
-    const id = clock.id(latest), createdAt = clock.now()
-    const { supports, contextTokens, outputTokensMax } = model, { instruction, tools, onInterrupt = 'continue' } = agent
-    const terms: Terms = { provider: model.provider, supports, contextTokens, outputTokensMax, instruction, onInterrupt, ...(tools ? { tools } : {}) }
-    const draft = { id, orgId: caller.orgId, userId: caller.userId, sessionId: request.session_id ?? clock.id(), opensSession: !request.session_id, request, createdAt, terms, ...(trace === undefined ? {} : { trace }) }
-    const { messages, attachments } = contextOf(draft, await readConversation(draft), emptyState(), { purpose: request.plan ? 'plan' : 'answer', planStepsMax: config.plan_steps_max })
-    if (estimateTokens(messages) > contextTokens) throw fault('INVALID_FIELD', { field: 'message', why: `is longer than the model reads (about ${contextTokens} tokens)` })
+    const id = clock.id(latest)
+    const createdAt = clock.now()
+    const { supports, contextTokens, outputTokensMax } = model
+    const { instruction, tools, onInterrupt = 'continue' } = agent
+    const terms: Terms = {
+      provider: model.provider,
+      supports,
+      contextTokens,
+      outputTokensMax,
+      instruction,
+      onInterrupt,
+      ...(tools ? { tools } : {}),
+    }
+    const draft = {
+      id,
+      orgId: caller.orgId,
+      userId: caller.userId,
+      sessionId: request.session_id ?? clock.id(),
+      opensSession: !request.session_id,
+      request,
+      createdAt,
+      terms,
+      ...(trace === undefined ? {} : { trace }),
+    }
+    const { messages, attachments } = contextOf(
+      draft,
+      await readConversation(draft),
+      emptyState(),
+      { purpose: request.plan ? 'plan' : 'answer', planStepsMax: config.plan_steps_max },
+    )
+    if (estimateTokens(messages) > contextTokens)
+      throw fault('INVALID_FIELD', {
+        field: 'message',
+        why: `is longer than the model reads (about ${contextTokens} tokens)`,
+      })
     return {
-      ...draft, phase: 'admitting', status: 'running', due: 0, epoch: 0, beat: 0, replies: 0, wakes: 0,
-      ...(request.idempotency_key === undefined ? {} : { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) }),
-      messageId: clock.id(), answerId: clock.id(), model: model.key, price: model.price, hold: holdFor(model, messages, attachments),
+      ...draft,
+      phase: 'admitting',
+      status: 'running',
+      due: 0,
+      epoch: 0,
+      beat: 0,
+      replies: 0,
+      wakes: 0,
+      ...(request.idempotency_key === undefined
+        ? {}
+        : { idempotencyKey: request.idempotency_key, fingerprint: fingerprintOf(request) }),
+      messageId: clock.id(),
+      answerId: clock.id(),
+      model: model.key,
+      price: model.price,
+      hold: holdFor(model, messages, attachments),
     }
   }
 
   /** The earlier run under this key, if its request was the same. */
-  const earlier = async (caller: Caller, request: RunStart, own: Store): Promise<Run | undefined> => {
-    const { items: [found] } = await own.find(Runs, { where: { userId: caller.userId, idempotencyKey: request.idempotency_key! }, limit: 1 })
+  const earlier = async (
+    caller: Caller,
+    request: RunStart,
+    own: Store,
+  ): Promise<Run | undefined> => {
+    const {
+      items: [found],
+    } = await own.find(Runs, {
+      where: { userId: caller.userId, idempotencyKey: request.idempotency_key! },
+      limit: 1,
+    })
     if (found && !isSame(found, request)) throw fault('IDEMPOTENCY_MISMATCH')
     return found
   }
@@ -103,14 +191,27 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
   }
 
   /** Continues an admission from wherever it stands; every step may be repeated. */
-  const proceed = async (run: Run, own: Store, resumed: boolean, fresh: boolean, epoch = store.epoch()): Promise<Admission> => {
+  const proceed = async (
+    run: Run,
+    own: Store,
+    resumed: boolean,
+    fresh: boolean,
+    epoch = store.epoch(),
+  ): Promise<Admission> => {
     // The claim, or a step after it, may be lost to a full disk; the next must not stand alone.
     const stand = () => {
       if (store.epoch() !== epoch) throw fault('STORAGE_FULL')
     }
 
-    if (run.phase !== 'admitting') return { run, resumed, mine: false, placed: { status: run.placedAs ?? 'running', queueSeq: run.queueSeq ?? 0 } }
-    // A refusal that a crash cut short has given the credits back already: it is finished, not undone.
+    if (run.phase !== 'admitting')
+      return {
+        run,
+        resumed,
+        mine: false,
+        placed: { status: run.placedAs ?? 'running', queueSeq: run.queueSeq ?? 0 },
+      }
+    // A refusal that a crash cut short has given the credits back already: it is finished, not
+    // undone.
     if (!fresh && (await billing.entry(run.orgId, `end:${run.id}`))) {
       await drop(run, own)
       throw fault('CONFLICT', { why: 'this request was refused; send it again' })
@@ -119,7 +220,8 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       stand()
       await billing.hold(run.orgId, { of: run.id, amount: run.hold })
     } catch (error) {
-      // The key is freed: nothing started, and the same request may come again when there are credits.
+      // The key is freed: nothing started, and the same request may come again when there are
+      // credits.
       if (hasCode(error, 'INSUFFICIENT_CREDITS')) await drop(run, own)
       throw error
     }
@@ -128,7 +230,8 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       stand()
       placed = await place(own, run, { queueMax: config.queue_max, now: clock.now() })
     } catch (error) {
-      // A storage that fails decides nothing: the sweep, or the same request again, goes on from here.
+      // A storage that fails decides nothing: the sweep, or the same request again, goes on from
+      // here.
       if (isFault(error) && error.status < 500) {
         await billing.release(run.orgId, { of: run.id, reason: 'not placed' })
         await drop(run, own)
@@ -137,11 +240,23 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
     }
     // With the lease in hand, where this process drives runs.
     const starts = placed.status === 'running' && host.role !== 'api'
-    const updated = await own.update(Runs, run.id, {
-      set: { phase: 'placed', status: placed.status, placedAs: placed.status, queueSeq: placed.queueSeq, ...(starts ? { owner, epoch: 1, beat: 1 } : {}) },
-    }, { if: { phase: 'admitting' } })
+    const updated = await own.update(
+      Runs,
+      run.id,
+      {
+        set: {
+          phase: 'placed',
+          status: placed.status,
+          placedAs: placed.status,
+          queueSeq: placed.queueSeq,
+          ...(starts ? { owner, epoch: 1, beat: 1 } : {}),
+        },
+      },
+      { if: { phase: 'admitting' } },
+    )
     if (updated) return { run: updated, placed, resumed, mine: true }
-    // Somebody else has finished this admission, and the run perhaps: the place that was taken just now must not outlive it.
+    // Somebody else has finished this admission, and the run perhaps: the place that was taken just
+    // now must not outlive it.
     const other = await own.get(Runs, run.id)
     if (other?.phase !== 'placed') await withdraw(own, run)
     await unstick(own, run.sessionId, clock.now())
@@ -159,13 +274,19 @@ export function createAdmit({ store, billing, clock, owner, host, config, models
       }
       const arrive = places.admit(caller.orgId)
       try {
-        const asked = await prepare(caller, request, own, trace), epoch = store.epoch(), run = await texts.stored(asked)
+        const asked = await prepare(caller, request, own, trace)
+        const epoch = store.epoch()
+        const run = await texts.stored(asked)
         try {
           await own.insert(Runs, run)
         } catch (error) {
-          // Only where it surely is not there: what failed otherwise may have been written all the same.
+          // Only where it surely is not there: what failed otherwise may have been written all the
+          // same.
           if (hasCode(error, 'DUPLICATE')) await texts.remove(run)
-          const known = hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined ? await earlier(caller, request, own) : undefined
+          const known =
+            hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined
+              ? await earlier(caller, request, own)
+              : undefined
           if (known) return await proceed(known, own, true, false)
           throw error
         }

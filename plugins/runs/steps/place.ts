@@ -1,9 +1,13 @@
-// A run's place in its session: in progress, in the queue, or behind a pause. One document, one conditional update.
+// A run's place in its session: in progress, in the queue, or behind a pause. One document, one
+// conditional update.
 import { fault, hasCode } from '#kernel'
 import type { Store } from '#ports/storage.ts'
 import { Sessions, type Run, type Session } from '../collections.ts'
 
-export type Placed = { readonly status: 'running' | 'queued' | 'blocked'; readonly queueSeq: number }
+export type Placed = {
+  readonly status: 'running' | 'queued' | 'blocked'
+  readonly queueSeq: number
+}
 const titleCharsMax = 80
 /** Somebody else changes the same session: so often is it looked at again. */
 export const triesMax = 100
@@ -21,11 +25,29 @@ export function standing(session: Session, runId: string): Placed | undefined {
 }
 
 /** NOT_FOUND when the session went away, QUEUE_FULL when too many wait. May be repeated. */
-export async function place(own: Store, run: Run, { queueMax, now }: { queueMax: number; now: number }): Promise<Placed> {
+export async function place(
+  own: Store,
+  run: Run,
+  { queueMax, now }: { queueMax: number; now: number },
+): Promise<Placed> {
   if (run.opensSession) {
     try {
       const { sessionId: id, orgId, userId } = run
-      await own.insert(Sessions, { id, orgId, userId, title: titleOf(run.request.message), appName: run.request.app_name, latest: run.id, active: run.id, queue: [], queued: 0, paused: false, rev: 0, createdAt: now, updatedAt: now })
+      await own.insert(Sessions, {
+        id,
+        orgId,
+        userId,
+        title: titleOf(run.request.message),
+        appName: run.request.app_name,
+        latest: run.id,
+        active: run.id,
+        queue: [],
+        queued: 0,
+        paused: false,
+        rev: 0,
+        createdAt: now,
+        updatedAt: now,
+      })
       return { status: 'running', queueSeq: 0 }
     } catch (error) {
       if (!hasCode(error, 'DUPLICATE')) throw error
@@ -38,13 +60,26 @@ export async function place(own: Store, run: Run, { queueMax, now }: { queueMax:
     if (stands) return stands
     const latest = session.latest > run.id ? session.latest : run.id
     if (session.active === undefined && !session.paused && session.queued === 0) {
-      const taken = await own.update(Sessions, session.id, { set: { active: run.id, latest, updatedAt: now }, inc: { rev: 1 } }, { if: { active: { exists: false }, paused: false, queued: 0, deleting: { exists: false } } })
+      const taken = await own.update(
+        Sessions,
+        session.id,
+        { set: { active: run.id, latest, updatedAt: now }, inc: { rev: 1 } },
+        {
+          if: { active: { exists: false }, paused: false, queued: 0, deleting: { exists: false } },
+        },
+      )
       if (taken) return { status: 'running', queueSeq: 0 }
     } else {
       if (session.queued >= queueMax) throw fault('QUEUE_FULL', { max: queueMax })
-      // Somebody must be there to take from the queue, or a pause that will end. And it is this very queue: a second admission of the same run may have joined it meanwhile.
+      // Somebody must be there to take from the queue, or a pause that will end. And it is this
+      // very queue: a second admission of the same run may have joined it meanwhile.
       const holds = session.paused ? { paused: true } : { paused: false, active: { exists: true } }
-      const joined = await own.update(Sessions, session.id, { push: { queue: run.id }, inc: { queued: 1, rev: 1 }, set: { latest, updatedAt: now } }, { if: { ...holds, rev: session.rev, deleting: { exists: false } } })
+      const joined = await own.update(
+        Sessions,
+        session.id,
+        { push: { queue: run.id }, inc: { queued: 1, rev: 1 }, set: { latest, updatedAt: now } },
+        { if: { ...holds, rev: session.rev, deleting: { exists: false } } },
+      )
       if (joined) return { status: joined.paused ? 'blocked' : 'queued', queueSeq: joined.queued }
     }
   }

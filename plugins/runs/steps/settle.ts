@@ -1,4 +1,5 @@
-// The end of a run, in an order in which each crash point is safe: usage → ledger → terminal event → the session's next → closed.
+// The end of a run, in an order in which each crash point is safe: usage → ledger → terminal event
+// → the session's next → closed.
 import { hasCode } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -13,10 +14,17 @@ import type { Texts } from '../texts.ts'
 import { endParts } from './reserve.ts'
 import { leave } from './turns.ts'
 
-/** Takes the credits once. The ledger knows: whatever stands there under this run is the truth, whoever wrote it. */
+/**
+ * Takes the credits once. The ledger knows: whatever stands there under this run is the truth,
+ * whoever wrote it.
+ */
 async function charge(billing: Ledger, run: Run, credits: number): Promise<number> {
   try {
-    const { amount } = await billing.capture(run.orgId, { of: run.id, amount: Math.min(credits, run.hold), reason: `run ${run.id}` })
+    const { amount } = await billing.capture(run.orgId, {
+      of: run.id,
+      amount: Math.min(credits, run.hold),
+      reason: `run ${run.id}`,
+    })
     return -amount
   } catch (error) {
     if (!hasCode(error, 'LEDGER_MISMATCH')) throw error
@@ -25,30 +33,91 @@ async function charge(billing: Ledger, run: Run, credits: number): Promise<numbe
   }
 }
 
-/** A step may have been begun and its model never asked: the credits ran out, or the run was stopped. */
-const wasMade = ({ accepted, asked, shown, attempt, calls, open }: Step): boolean => accepted !== undefined || asked !== undefined || shown || attempt > 1 || calls.length > 0 || open !== undefined
+/**
+ * A step may have been begun and its model never asked: the credits ran out, or the run was
+ * stopped.
+ */
+const wasMade = ({ accepted, asked, shown, attempt, calls, open }: Step): boolean =>
+  accepted !== undefined ||
+  asked !== undefined ||
+  shown ||
+  attempt > 1 ||
+  calls.length > 0 ||
+  open !== undefined
 
-export type Settling = { readonly own: Store; readonly billing: Ledger; readonly clock: Clock; readonly journal: Journal; readonly run: Run; readonly texts: Texts; readonly figures: Pick<Figures, 'ended'>; /** Writes what was said into the search index. */ readonly note: (run: Run) => void; /** Wakes the run that is next in the session. */ readonly wake: (runId: string) => Promise<void>; /** When its log may be made small. */ readonly compactAfterMs: number }
+export type Settling = {
+  readonly own: Store
+  readonly billing: Ledger
+  readonly clock: Clock
+  readonly journal: Journal
+  readonly run: Run
+  readonly texts: Texts
+  readonly figures: Pick<Figures, 'ended'>
+  /** Writes what was said into the search index. */
+  readonly note: (run: Run) => void
+  /** Wakes the run that is next in the session. */
+  readonly wake: (runId: string) => Promise<void>
+  /** When its log may be made small. */
+  readonly compactAfterMs: number
+}
 
-/** May be repeated from any point. The run is closed last: until then the sweep comes back to it, so that its session's next is not forgotten. */
-export async function settle({ own, billing, clock, journal, run, wake, compactAfterMs, figures, texts, note }: Settling, proposed: Ending): Promise<void> {
+/**
+ * May be repeated from any point. The run is closed last: until then the sweep comes back to it, so
+ * that its session's next is not forgotten.
+ */
+export async function settle(
+  { own, billing, clock, journal, run, wake, compactAfterMs, figures, texts, note }: Settling,
+  proposed: Ending,
+): Promise<void> {
   const { state } = journal
-  const decided = state.ending ?? proposed, { terminal, usage } = decided, credits = creditsOf(run, state, decided)
+  const decided = state.ending ?? proposed
+  const { terminal, usage } = decided
+  const credits = creditsOf(run, state, decided)
   if (!state.ending) {
     const { inputTokens, outputTokens } = usage
-    journal.write(ending(decided), event('usage', { input_tokens: inputTokens, output_tokens: outputTokens, total_tokens: inputTokens + outputTokens, credits, model: run.model, model_calls: state.steps.filter(wasMade).length }))
+    journal.write(
+      ending(decided),
+      event('usage', {
+        input_tokens: inputTokens,
+        output_tokens: outputTokens,
+        total_tokens: inputTokens + outputTokens,
+        credits,
+        model: run.model,
+        model_calls: state.steps.filter(wasMade).length,
+      }),
+    )
     await journal.settled()
   }
   const first = await charge(billing, run, credits)
-  const rest = state.parts.length > 0 ? await endParts(billing, run, state.parts, credits - Math.min(credits, run.hold)) : 0
+  const rest =
+    state.parts.length > 0
+      ? await endParts(billing, run, state.parts, credits - Math.min(credits, run.hold))
+      : 0
   if (!state.terminal) {
-    journal.write(terminal.type === 'done' ? event('done', { status: terminal.status, session_id: run.sessionId }) : event('error', { code: terminal.code, detail: terminal.detail }))
+    journal.write(
+      terminal.type === 'done'
+        ? event('done', { status: terminal.status, session_id: run.sessionId })
+        : event('error', { code: terminal.code, detail: terminal.detail }),
+    )
     await journal.settled()
   }
   const next = await leave(own, run, { pause: terminal.type === 'error', now: clock.now() })
   if (next) await wake(next)
   const outcome = outcomeOf(state, decided, first + rest, clock.now())
-  const closed = await own.update(Runs, run.id, { set: { ...outcome, ...(await texts.answered(run, outcome.answer)), tidy: outcome.endedAt + compactAfterMs, unindexed: outcome.endedAt }, unset: ['owner', 'due', 'reply', 'replied'] }, { if: { phase: 'placed', epoch: run.epoch } })
+  const closed = await own.update(
+    Runs,
+    run.id,
+    {
+      set: {
+        ...outcome,
+        ...(await texts.answered(run, outcome.answer)),
+        tidy: outcome.endedAt + compactAfterMs,
+        unindexed: outcome.endedAt,
+      },
+      unset: ['owner', 'due', 'reply', 'replied'],
+    },
+    { if: { phase: 'placed', epoch: run.epoch } },
+  )
   if (!closed) return
   figures.ended(outcome.status)
   note(closed)

@@ -5,7 +5,10 @@ import { memos } from './contract.ts'
 import { createMemos, Memos } from './service.ts'
 
 export default definePlugin({
-  name: 'memos', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
+  name: 'memos',
+  version: '1.0.0',
+  kernel: '^1.0.0',
+  mount: 'v1',
   contract: memos,
   uses: { store: Storage, clock: SystemClock },
   collections: [Memos],

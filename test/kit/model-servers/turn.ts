@@ -1,6 +1,12 @@
-// What a local model server is told to do with one call, and how a call is told to it: the same for every wire.
+// What a local model server is told to do with one call, and how a call is told to it: the same for
+// every wire.
 
-export type Call = { readonly id?: string; readonly name: string; /** As the wire brings it: not necessarily JSON. */ readonly arguments: string }
+export type Call = {
+  readonly id?: string
+  readonly name: string
+  /** As the wire brings it: not necessarily JSON. */
+  readonly arguments: string
+}
 /** Where something happens to the answer's bytes: an offset into its text. */
 export type At = (body: string) => number
 export type Turn = {
@@ -28,7 +34,11 @@ export type Turn = {
   /** In one piece instead of many odd ones. */
   readonly whole?: true
 }
-export type Said = { readonly role: string; readonly text: string; readonly results: readonly string[] }
+export type Said = {
+  readonly role: string
+  readonly text: string
+  readonly results: readonly string[]
+}
 /** A request as any wire tells it. */
 export type Asked = {
   readonly model: string
@@ -42,7 +52,10 @@ export type Asked = {
 export type Wire = {
   readonly path: string
   /** Why the vendor would refuse it. */
-  check(body: Record<string, unknown>, headers: Readonly<Record<string, string | string[] | undefined>>): string | undefined
+  check(
+    body: Record<string, unknown>,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): string | undefined
   asked(body: Record<string, unknown>): Asked
   /** The answer as server-sent events, without what goes wrong. */
   frames(turn: Turn, asked: Asked): string[]
@@ -54,19 +67,34 @@ export const wordsOf = (text: string): string[] => text.match(/\S+\s*|\s+/g) ?? 
 /** Pieces of odd lengths. */
 export function piecesOf(text: string): string[] {
   const pieces: string[] = []
-  for (let at = 0, size = 3; at < text.length; at += size, size = (size * 5) % 11 || 7) pieces.push(text.slice(at, at + size))
+  for (let at = 0, size = 3; at < text.length; at += size, size = (size * 5) % 11 || 7)
+    pieces.push(text.slice(at, at + size))
   return pieces
 }
-export const frame = (data: unknown, event?: string): string => `${event === undefined ? '' : `event: ${event}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
-export const usageOf = ({ usage, text = '' }: Turn): { input: number; output: number } | undefined => (usage === false ? undefined : (usage ?? { input: 12, output: Math.max(1, wordsOf(text).length) }))
+export const frame = (data: unknown, event?: string): string =>
+  `${event === undefined ? '' : `event: ${event}\n`}data: ` +
+  `${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
+export const usageOf = ({
+  usage,
+  text = '',
+}: Turn): { input: number; output: number } | undefined =>
+  usage === false ? undefined : (usage ?? { input: 12, output: Math.max(1, wordsOf(text).length) })
 
-const LONG = Array.from({ length: 60 }, (_, n) => `word${n} `).join('').trimEnd()
+const LONG = Array.from({ length: 60 }, (_, n) => `word${n} `)
+  .join('')
+  .trimEnd()
 
-/** A model that can do what the conformance kit asks for: it writes sixty words, goes on after a beginning, calls `add`, and uses what that answered. A word is a token. */
+/**
+ * A model that can do what the conformance kit asks for: it writes sixty words, goes on after a
+ * beginning, calls `add`, and uses what that answered. A word is a token.
+ */
 export function talk({ said, tools, outputTokensMax, beginning }: Asked): Turn {
-  const results = said.at(-1)!.results, last = said.findLast(({ role, text }) => role === 'user' && text !== '')?.text ?? ''
-  if (results.length === 0 && tools.includes('add') && /\badd\b/i.test(last)) return { calls: [{ name: 'add', arguments: '{"a":1}' }], finish: 'stop' }
+  const results = said.at(-1)!.results
+  const last = said.findLast(({ role, text }) => role === 'user' && text !== '')?.text ?? ''
+  if (results.length === 0 && tools.includes('add') && /\badd\b/i.test(last))
+    return { calls: [{ name: 'add', arguments: '{"a":1}' }], finish: 'stop' }
   const all = results.length > 0 ? `The tool said: ${results.join(', ')}` : LONG
-  const words = wordsOf(all.startsWith(beginning) ? all.slice(beginning.length) : all), cut = words.length > outputTokensMax
+  const words = wordsOf(all.startsWith(beginning) ? all.slice(beginning.length) : all)
+  const cut = words.length > outputTokensMax
   return { text: words.slice(0, outputTokensMax).join(''), finish: cut ? 'length' : 'stop' }
 }
