@@ -9,7 +9,7 @@ import type { Queue } from '#ports/queue.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
 import type { Metric } from 'prom-client'
 import { valueIn, type Environment, type Settings } from './settings.ts'
-import { readWritten } from './sources.ts'
+import { readWritten } from './management/sources.ts'
 
 type Meter = {
   watch<T extends object>(port: string, engine: T): T

@@ -26,7 +26,7 @@ export {
   type Peering,
   type Role,
   type Roster,
-} from './host.ts'
+} from './kernel-ports.ts'
 export {
   reply,
   type Answer,

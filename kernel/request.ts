@@ -1,7 +1,7 @@
 // What a request carries, read and checked: query, cursor, body.
 import { fault } from '#contracts/faults.ts'
 import type { HttpRequest } from '#ports/http.ts'
-import { bodyBytesMax, parseJson, requireJson } from './wire/body.ts'
+import { bodyBytesMax, parseJson, requireJson } from './request-body/body.ts'
 import type { Endpoint } from './endpoint.ts'
 
 /** Later values of a repeated name win. MALFORMED_TEXT for escapes that are no UTF-8. */
@@ -46,7 +46,7 @@ export async function readBody(
     const source = request.bodyStream(bytesMax, user)
     requireJson(request.headers['content-type'])
     // Loaded with the first such body: a process that gets none does without the parser.
-    const { streamBody } = await import('./wire/streamed.ts')
+    const { streamBody } = await import('./request-body/streamed.ts')
     const { contentEncoding } =
       (operation.body as { properties?: Record<string, { contentEncoding?: string }> })
         .properties?.[operation.streamed] ?? {}

@@ -7,7 +7,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { ports } from '../kernel/adapters.ts'
 import * as kernel from '../kernel/index.ts'
-import { loadPlugins } from '../kernel/sources.ts'
+import { loadPlugins } from '../kernel/management/sources.ts'
 import { extensionPages, folder } from './docs/pages.ts'
 import { commentOf, home, openSources, pathOf, textOf } from './docs/source.ts'
 
@@ -77,7 +77,7 @@ test('every type and every call on a page has a comment', () => {
     void (commentOf(node).text === '' && silent.push(`${pathOf(node)} ${what}`))
   const tokens = [
     'kernel/plugin.ts',
-    'kernel/host.ts',
+    'kernel/kernel-ports.ts',
     ...sources.apis,
     ...sources.portFiles,
   ].flatMap(sources.tokensIn)

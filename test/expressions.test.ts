@@ -19,7 +19,7 @@ const textOf = (file: string) => readFileSync(join(home, file), 'utf8')
  */
 const made = [
   'adapters/_shared/analysis/tokens.ts',
-  'adapters/_shared/offline/asks.ts',
+  'adapters/_shared/offline/intents.ts',
   'plugins/files/artifacts.ts',
 ]
 

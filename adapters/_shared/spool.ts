@@ -5,7 +5,7 @@ import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import { isFull } from './files.ts'
+import { isFull } from './atomic-file.ts'
 
 const readBytes = 262_144
 

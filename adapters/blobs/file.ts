@@ -17,8 +17,8 @@ import {
   syncFolder,
   writeThenPlace,
   type Files,
-} from '../_shared/files.ts'
-import { workGate, type WorkGate } from '../_shared/gate.ts'
+} from '../_shared/atomic-file.ts'
+import { workGate, type WorkGate } from '../_shared/closable.ts'
 import { folderOf } from '../_shared/options.ts'
 
 const WHAT = 'The blob store'

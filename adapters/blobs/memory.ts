@@ -5,7 +5,7 @@ import { defineAdapter } from '#ports/adapter.ts'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isHash } from '../_shared/blob-names.ts'
-import { closedFault, gate } from '../_shared/gate.ts'
+import { closedFault, gate } from '../_shared/closable.ts'
 import { wholeOption } from '../_shared/options.ts'
 
 const WHAT = 'The blob store'

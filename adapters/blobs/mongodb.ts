@@ -9,7 +9,7 @@ import type { Blob, Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isHash } from '../_shared/blob-names.ts'
-import { workGate } from '../_shared/gate.ts'
+import { workGate } from '../_shared/closable.ts'
 import { connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 
 type File = { _id: ObjectId; filename: string; length: number; chunkSize: number; uploadDate: Date }

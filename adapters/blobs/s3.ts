@@ -12,8 +12,8 @@ import type { Blob, Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isAddress, isHash } from '../_shared/blob-names.ts'
-import { makeFolder } from '../_shared/files.ts'
-import { workGate } from '../_shared/gate.ts'
+import { makeFolder } from '../_shared/atomic-file.ts'
+import { workGate } from '../_shared/closable.ts'
 import {
   linked,
   pauseAfter,

@@ -12,7 +12,7 @@ import {
   readDefault,
   streamNameMax,
   unpack,
-} from '../_shared/events.ts'
+} from '../_shared/event-codec.ts'
 import { compareKeys } from '../_shared/documents.ts'
 import { createFanout } from '../_shared/fanout.ts'
 

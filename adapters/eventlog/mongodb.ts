@@ -16,10 +16,10 @@ import {
   readDefault,
   streamNameMax,
   unpack,
-} from '../_shared/events.ts'
+} from '../_shared/event-codec.ts'
 import { compareKeys } from '../_shared/documents.ts'
 import { createFanout } from '../_shared/fanout.ts'
-import { createLanes } from '../_shared/lanes.ts'
+import { createLanes } from '../_shared/keyed-queue.ts'
 import { createLru } from '../_shared/lru.ts'
 import {
   closed as closedFault,

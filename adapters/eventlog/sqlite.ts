@@ -11,7 +11,7 @@ import {
   readDefault,
   streamNameMax,
   unpack,
-} from '../_shared/events.ts'
+} from '../_shared/event-codec.ts'
 import { createFanout, type Fanout } from '../_shared/fanout.ts'
 import { pathOf, quotaOf, sharedWriter, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 import { closed, openWriter, type Writer } from '../_shared/sqlite/writer.ts'

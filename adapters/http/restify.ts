@@ -25,7 +25,7 @@ import {
 import { createShares } from '../_shared/http/shares.ts'
 import { streamBody } from '../_shared/http/stream-body.ts'
 import { createRedirect, readTls } from '../_shared/http/tls.ts'
-import { required } from '../_shared/required.ts'
+import { required } from '../_shared/lazy-require.ts'
 import { createRouter, type Routed } from './restify/router.ts'
 
 const { createServer: createPlainServer } = required('node:http') as typeof import('node:http')

@@ -2,9 +2,9 @@
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { RateLimiter } from '#ports/limits.ts'
-import { gate } from '../_shared/gate.ts'
+import { gate } from '../_shared/closable.ts'
 import { wholeOption } from '../_shared/options.ts'
-import { judge, refunded, type Count } from '../_shared/rates.ts'
+import { judge, refunded, type Count } from '../_shared/rate-limit.ts'
 
 const SUBJECTS_MAX = 100_000
 /** How many subjects a new one may share its count with, once every own count is taken. */

@@ -5,8 +5,8 @@ import { hasCode } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { RateLimiter } from '#ports/limits.ts'
-import { gate } from '../_shared/gate.ts'
-import { createLanes } from '../_shared/lanes.ts'
+import { gate } from '../_shared/closable.ts'
+import { createLanes } from '../_shared/keyed-queue.ts'
 import {
   connect,
   orTold,
@@ -14,7 +14,7 @@ import {
   urlOptions,
   type Connection,
 } from '../_shared/mongodb/database.ts'
-import { judge, refunded, type Count } from '../_shared/rates.ts'
+import { judge, refunded, type Count } from '../_shared/rate-limit.ts'
 
 /**
  * `until`, `used`: as in `Count`, in milliseconds of the server's time. `ends`: for the server,

@@ -1,8 +1,8 @@
 // Keeps letters in memory, for tests.
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Letter, Mailer } from '#ports/mail.ts'
-import { gate } from '../_shared/gate.ts'
-import { checkLetter } from '../_shared/letters.ts'
+import { gate } from '../_shared/closable.ts'
+import { checkLetter } from '../_shared/emails.ts'
 
 export type MemoryMailer = Mailer & {
   /** Oldest first; the last thousand. */

@@ -14,9 +14,9 @@ import {
   syncFolder,
   writeThenPlace,
   type Files,
-} from '../_shared/files.ts'
-import { gate } from '../_shared/gate.ts'
-import { checkedFrom, checkLetter, compose, FROM_DEFAULT } from '../_shared/letters.ts'
+} from '../_shared/atomic-file.ts'
+import { gate } from '../_shared/closable.ts'
+import { checkedFrom, checkLetter, compose, FROM_DEFAULT } from '../_shared/emails.ts'
 import { folderOf } from '../_shared/options.ts'
 
 const WHAT = 'The outbox'

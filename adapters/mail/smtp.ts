@@ -3,14 +3,14 @@ import { fault, type Fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Mailer } from '#ports/mail.ts'
-import { closedFault, gate } from '../_shared/gate.ts'
+import { closedFault, gate } from '../_shared/closable.ts'
 import {
   checkedFrom,
   checkLetter,
   FROM_DEFAULT,
   mailLibrary,
   messageOf,
-} from '../_shared/letters.ts'
+} from '../_shared/emails.ts'
 import { wholeOption } from '../_shared/options.ts'
 
 const WHAT = 'The mail server'

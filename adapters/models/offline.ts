@@ -3,7 +3,7 @@
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Model, ModelDelta, ModelProvider, ModelRequest } from '#ports/models.ts'
-import { closedFault, gate } from '../_shared/gate.ts'
+import { closedFault, gate } from '../_shared/closable.ts'
 import {
   inputTokensOf,
   lastUserText,
@@ -11,8 +11,8 @@ import {
   tokensOf,
   toolResultsSince,
 } from '../_shared/model-calls.ts'
-import { asksForSummary, planAsked, toolAsked, type ToolAsk } from '../_shared/offline/asks.ts'
-import { phrases } from '../_shared/offline/phrases.ts'
+import { asksForSummary, planAsked, toolAsked, type ToolAsk } from '../_shared/offline/intents.ts'
+import { phrases } from '../_shared/offline/templates.ts'
 import { MATERIAL_MAX, quotesAbout, type Quote, type Source } from '../_shared/offline/rank.ts'
 import { languageOf, sentencesOf } from '../_shared/offline/words.ts'
 import { wholeOption } from '../_shared/options.ts'

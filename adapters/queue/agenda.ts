@@ -16,7 +16,7 @@ import {
   type Rows,
 } from '../_shared/agenda/rows.ts'
 import { nextTime } from '../_shared/cron.ts'
-import { checkedJobOptions, closeMsMax, runLeased } from '../_shared/leased-run.ts'
+import { checkedJobOptions, closeMsMax, runLeased } from '../_shared/job-lease.ts'
 import { connect, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 import { watchInserts } from '../_shared/mongodb/watch.ts'
 

@@ -1,7 +1,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'
-import { mortal } from '../../test/kit/mortal.ts'
+import { mortal } from '../../test/kit/crashable.ts'
 import { queueKit } from '../../test/kit/queue.ts'
 import { sqlitePlace } from '../../test/kit/sqlite.ts'
 import { manualClock, type ManualClock } from '../clock/manual.ts'

@@ -14,7 +14,7 @@ import {
   keptMs,
   runLeased,
   type Lease,
-} from '../_shared/leased-run.ts'
+} from '../_shared/job-lease.ts'
 
 /**
  * `due` is when somebody may take it: the time to run while it waits, the end of the lease while it

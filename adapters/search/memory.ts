@@ -2,7 +2,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { SearchEngine } from '#ports/search.ts'
-import { gate } from '../_shared/gate.ts'
+import { gate } from '../_shared/closable.ts'
 import { adopt } from '../_shared/search-sqlite/database.ts'
 import { searchEngine } from '../_shared/search-sqlite/engine.ts'
 import { createIndex } from '../_shared/search-sqlite/collections.ts'

@@ -6,7 +6,7 @@ import type { Clock } from '#ports/clock.ts'
 import { searchLimits, type Hits, type Passages, type SearchEngine } from '#ports/search.ts'
 import { analysed } from '../_shared/analysis/analysed.ts'
 import { checkedOrganisation } from '../_shared/blob-names.ts'
-import { workGate } from '../_shared/gate.ts'
+import { workGate } from '../_shared/closable.ts'
 import { connect, orTold, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 import {
   checkBatch,

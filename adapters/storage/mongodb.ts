@@ -25,7 +25,7 @@ import {
   type Fields,
   type Key,
 } from '../_shared/documents.ts'
-import { createLanes, type Lanes } from '../_shared/lanes.ts'
+import { createLanes, type Lanes } from '../_shared/keyed-queue.ts'
 import {
   closed,
   connect,

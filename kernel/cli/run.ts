@@ -20,13 +20,13 @@ import { boot, type Booted } from '../boot.ts'
 import { helpOf, readSettings } from '../settings.ts'
 import { checkInstallation } from './check.ts'
 import { defectCode, guardProcess } from './guard.ts'
-import { createGenerations, importOnce } from '../generations.ts'
+import { createGenerations, importOnce } from '../module-loader.ts'
 import type { Plugin, RunnableCommand } from '../plugin.ts'
-import { readChoices } from '../choices.ts'
+import { readChoices } from '../management/desired-state.ts'
 import { stayAwake } from '../loading/awake.ts'
-import { loadPlugins, writeWhole } from '../sources.ts'
-import { createThreads } from '../threads/standin.ts'
-import { watchPlugins } from '../watch.ts'
+import { loadPlugins, writeWhole } from '../management/sources.ts'
+import { createThreads } from '../isolation/proxy-plugin.ts'
+import { watchPlugins } from '../management/watch.ts'
 
 /**
  * How long a stop may take beyond DRAIN_MS, which is for calls: runs are handed over, ports closed.

@@ -3,7 +3,7 @@
 import { dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '#ports/adapter.ts'
-import { builtInDir, readWritten, stampOf, writeWhole } from '../sources.ts'
+import { builtInDir, readWritten, stampOf, writeWhole } from '../management/sources.ts'
 
 /** `stamp`: of its files then; others have not ended anything. */
 type End = {

@@ -1,6 +1,6 @@
 // Hands the jobs of living instances to the queue.
 import type { Queue } from '#ports/queue.ts'
-import type { Role } from '../host.ts'
+import type { Role } from '../kernel-ports.ts'
 import type { Instance } from '../instance.ts'
 
 /** The jobs of living instances: defined when one is swapped in, given back when it goes. */

@@ -7,7 +7,7 @@ import type { Mailer } from '#ports/mail.ts'
 import type { ModelProvider } from '#ports/models.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { Tracer } from '#ports/traces.ts'
-import type { Peering } from '../host.ts'
+import type { Peering } from '../kernel-ports.ts'
 import type { Plugin } from '../plugin.ts'
 import { orgOf } from './organisation.ts'
 

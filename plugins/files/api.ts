@@ -55,7 +55,7 @@ export type SessionOwner = {
   owns(scope: Scope, sessionId: string): Promise<boolean>
 }
 /** Whoever keeps sessions says whose they are. With no contributor no session is known.
- *  @example plugins/runs/files.ts#sessionOwner */
+ *  @example plugins/runs/prompt/files.ts#sessionOwner */
 export const SessionOwners = point<SessionOwner>('session-owners', {
   remote: true,
   rules: { methods: { owns: 'required' } },
@@ -96,7 +96,7 @@ export type UploadsApi = {
   removeOfSession(scope: Scope, sessionId: string): Promise<void>
 }
 /** What users uploaded, as text.
- *  @example plugins/runs/files.ts#createReadUploads */
+ *  @example plugins/runs/prompt/files.ts#createReadUploads */
 export const Uploads = service<UploadsApi>('uploads')
 
 /** `filename` and `mime` are as on the wire; with `sessionId` it is listed there. */
@@ -137,5 +137,5 @@ export type ArtifactsApi = {
   ): Promise<{ items: Artifact[]; next_cursor?: string }>
 }
 /** Files that a plugin makes for a user, who downloads them at GET /artifacts/{id}.
- *  @example plugins/runs/files.ts#createKeepText */
+ *  @example plugins/runs/prompt/files.ts#createKeepText */
 export const Artifacts = service<ArtifactsApi>('artifacts')

@@ -17,8 +17,8 @@ import type { ArtifactsApi, NewArtifact, Scope, SessionOwner } from './api.ts'
 import type { Keeper } from './blobs.ts'
 import { Artifacts, type Artifact } from './collections.ts'
 import { download } from './download.ts'
-import type { Line } from './line.ts'
-import { ownFile, requireSession } from './owners.ts'
+import type { Line } from './semaphore.ts'
+import { ownFile, requireSession } from './ownership.ts'
 import type { Usage } from './usage.ts'
 
 type Deps = {

@@ -7,7 +7,7 @@ import type { AccountsApi } from './api.ts'
 import { codeFields, reasons, Users, type User } from './collections.ts'
 import type { KeysService } from './keys.ts'
 import type { Passwords } from './passwords.ts'
-import type { States } from './states.ts'
+import type { States } from './user-status-cache.ts'
 import { FOUNDER, normalEmail, onlyOnce, type UsersService } from './users.ts'
 
 type Deps = {

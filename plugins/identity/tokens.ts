@@ -3,9 +3,9 @@ import jwt from 'jsonwebtoken'
 import type { Caller } from '#contracts/contract.ts'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import { bounded } from './bounded.ts'
+import { bounded } from './bounded-map.ts'
 import { accessTokenSeconds } from './config.ts'
-import type { State, States } from './states.ts'
+import type { State, States } from './user-status-cache.ts'
 
 /** `familyId` is absent in a token that an API key was exchanged for. */
 export type Claims = {

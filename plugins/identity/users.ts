@@ -6,7 +6,7 @@ import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Memberships, Organisations, reasons, Users, type User } from './collections.ts'
-import type { States } from './states.ts'
+import type { States } from './user-status-cache.ts'
 
 const EMAIL =
   /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/u

@@ -5,7 +5,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { Type as t, type TSchema } from 'typebox'
-import { packagesIn, refuse } from './packages.ts'
+import { packagesIn, refuse } from './packages/packages.ts'
 
 /**
  * A package of adapters as DATA_DIR/adapters.json lists it; `folder` is relative to DATA_DIR, so

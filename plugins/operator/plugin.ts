@@ -12,8 +12,8 @@ import {
 } from '#kernel'
 import { SystemClock } from '#ports/clock.ts'
 import { Storage } from '#ports/storage.ts'
-import { createInstaller, type Installer } from './install.ts'
-import { across, Parcels, Parts } from './parcels.ts'
+import { createInstaller, type Installer } from './packages/plugin-installer.ts'
+import { across, Parcels, Parts } from './packages/package-store.ts'
 import { isToken } from './token.ts'
 
 const named = t.Object(

@@ -5,7 +5,7 @@ import { createValidator } from '../../kernel/validate.ts'
 import { evaluate, functionNames } from './arithmetic.ts'
 import { systemClock } from '../../adapters/clock/system.ts'
 import { calculator as calculatorOf } from './calculator.ts'
-import { createReckoner } from './reckoner.ts'
+import { createReckoner } from './arithmetic-pool.ts'
 
 const undo: (() => unknown)[] = []
 const reckonerOf = (more: object = {}) =>

@@ -1,7 +1,7 @@
 // The tool `calculator`.
 import { Type as t, type Static } from 'typebox'
 import type { Tool } from '../runs/api.ts'
-import type { Reckoner } from './reckoner.ts'
+import type { Reckoner } from './arithmetic-pool.ts'
 
 const Arguments = t.Object(
   {

@@ -7,7 +7,7 @@ import { ToolsConfig } from './config.ts'
 import { currentTime } from './current-time.ts'
 import { note } from './note.ts'
 import { askQuiz, askUser } from './questions.ts'
-import { createReckoner } from './reckoner.ts'
+import { createReckoner } from './arithmetic-pool.ts'
 
 export default definePlugin({
   name: 'tools',

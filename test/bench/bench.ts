@@ -3,7 +3,7 @@
 //   npm run bench               prints, and writes its chapter of test/bench/REPORT.md
 //   npm run bench -- --rounds 1 quicker, rougher; ends with the figures for the MongoDB binding
 //   (npm run bench:mongodb)
-import { sqliteFloor } from './floor.ts'
+import { sqliteFloor } from './baseline.ts'
 import { circumstances, writeChapter } from './report.ts'
 import {
   measure,

@@ -12,7 +12,7 @@ import {
 import { faults } from '#contracts/faults.ts'
 import { schemesOf } from '../../kernel/adapters.ts'
 import type { Plugin } from '../../kernel/plugin.ts'
-import { loadPlugins } from '../../kernel/sources.ts'
+import { loadPlugins } from '../../kernel/management/sources.ts'
 import { excerptOf } from './excerpt.ts'
 import { declarationOf } from './render.ts'
 import {
@@ -336,7 +336,12 @@ export async function extensionPages(): Promise<ReadonlyMap<string, string>> {
   const sources = openSources()
   const plugins = await loadPlugins()
   try {
-    const files = ['kernel/plugin.ts', 'kernel/host.ts', ...sources.apis, ...sources.portFiles]
+    const files = [
+      'kernel/plugin.ts',
+      'kernel/kernel-ports.ts',
+      ...sources.apis,
+      ...sources.portFiles,
+    ]
     const tokens = files.flatMap(sources.tokensIn)
     const of = (kind: Kind) =>
       tokens.filter(token => token.kind === kind).toSorted((a, b) => a.name.localeCompare(b.name))

@@ -7,7 +7,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { Runs, streamOf } from '../../plugins/runs/collections.ts'
-import { verifyRun } from '../../plugins/runs/verify.ts'
+import { verifyRun } from '../../plugins/runs/verify/verify.ts'
 import { readEvents, startServer } from '../kit/server.ts'
 
 test('a driver whose lease was lost does not announce itself: the next one has its number', async () => {

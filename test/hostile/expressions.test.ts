@@ -4,7 +4,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { systemClock } from '../../adapters/clock/system.ts'
-import { createReckoner } from '../../plugins/tools/reckoner.ts'
+import { createReckoner } from '../../plugins/tools/arithmetic-pool.ts'
 
 /**
  * A bound for a machine under load; a process that is held up stays so for seconds, or for good.

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { EventSource } from 'eventsource'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { loadPlugins } from '../../kernel/sources.ts'
+import { loadPlugins } from '../../kernel/management/sources.ts'
 import { startServer } from '../kit/server.ts'
 
 const server = await startServer({

@@ -9,8 +9,8 @@ import { streamBody as streamRequest } from '../../adapters/_shared/http/stream-
 import { filled } from '../../contracts/contract.ts'
 import { NewArtifact, NewUpload } from '../../contracts/files.ts'
 import { isFault } from '../../contracts/faults.ts'
-import { base64Decoder } from '../../kernel/wire/base64.ts'
-import { streamBody } from '../../kernel/wire/streamed.ts'
+import { base64Decoder } from '../../kernel/request-body/base64.ts'
+import { streamBody } from '../../kernel/request-body/streamed.ts'
 import { createValidator } from '../../kernel/validate.ts'
 
 const validator = createValidator()

@@ -2,7 +2,7 @@
 // organisation, by a colleague and by nobody.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { colleagueOf } from '../kit/colleague.ts'
+import { colleagueOf } from '../kit/org-member.ts'
 import { refsOf, sample, sampleQuery } from '../kit/sample.ts'
 import { startServer, type Account } from '../kit/server.ts'
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { called, calls, puppet, resultsIn, says } from '../kit/puppet.ts'
+import { called, calls, puppet, resultsIn, says } from '../kit/scripted-model.ts'
 import { readEvents, startServer } from '../kit/server.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-points-'))

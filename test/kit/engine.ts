@@ -7,10 +7,10 @@ import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { loadPlugins } from '../../kernel/sources.ts'
+import { loadPlugins } from '../../kernel/management/sources.ts'
 import { Agents, Tools, type Agent, type Tool } from '../../plugins/runs/api.ts'
 import { Runs, Sessions, streamOf, type Run } from '../../plugins/runs/collections.ts'
-import { puppet, type Play } from './puppet.ts'
+import { puppet, type Play } from './scripted-model.ts'
 import { readEvents, startServer, type Account, type SseEvent } from './server.ts'
 
 export type Started = {

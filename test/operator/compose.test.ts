@@ -7,7 +7,7 @@ import { Ajv2019 as Ajv } from 'ajv/dist/2019.js'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { helpOf } from '../../kernel/settings.ts'
-import { loadPlugins } from '../../kernel/sources.ts'
+import { loadPlugins } from '../../kernel/management/sources.ts'
 import { readCompose } from '../kit/compose.ts'
 
 const compose = readCompose()

@@ -7,7 +7,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Listed } from '#kernel'
 import { createCrashes } from '../../kernel/loading/crashes.ts'
-import { builtInDir } from '../../kernel/sources.ts'
+import { builtInDir } from '../../kernel/management/sources.ts'
 import { commandLine, endProcesses, startProcess } from '../kit/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-crashes-'))

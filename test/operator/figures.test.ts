@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'
 import { definePlugin, fault } from '../../kernel/index.ts'
 import { lasting, startEngine } from '../kit/engine.ts'
-import { says } from '../kit/puppet.ts'
+import { says } from '../kit/scripted-model.ts'
 import { endServers, readEvents, startServer, type TestServer } from '../kit/server.ts'
 
 const home = resolve(import.meta.dirname, '../..')
@@ -240,7 +240,10 @@ const working = definePlugin({
 })
 test('a job is counted by how its try ended', async () => {
   const server = await startServer({
-    plugins: [working, ...(await (await import('../../kernel/sources.ts')).loadPlugins())],
+    plugins: [
+      working,
+      ...(await (await import('../../kernel/management/sources.ts')).loadPlugins()),
+    ],
   })
   const queue = server.engine<{ enqueue(name: string, data: unknown): Promise<string> }>('queue')
   for (const data of ['go', 'go', 'fail']) await queue.enqueue('working.job', data)
@@ -261,7 +264,7 @@ test('a job is counted by how its try ended', async () => {
 
 test('what waits in the queue is told by name, once, whatever is reloaded; a queue that cannot tell takes no other figure with it', async () => {
   const { promise: gate, resolve: open } = Promise.withResolvers<void>()
-  const others = await (await import('../../kernel/sources.ts')).loadPlugins()
+  const others = await (await import('../../kernel/management/sources.ts')).loadPlugins()
   const shared = lasting({ exclusive: false })
   const busy = definePlugin({
     name: 'busy',

@@ -2,7 +2,7 @@
 // wants it.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createLog } from '../../kernel/log.ts'
+import { createLog } from '../../kernel/telemetry/log.ts'
 import { definePlugin, fault } from '../../kernel/index.ts'
 import { endServers, startServer } from '../kit/server.ts'
 

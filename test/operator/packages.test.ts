@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert'
 import { systemClock } from '#adapters/clock/system.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { Parcels, Parts } from '../../plugins/operator/parcels.ts'
+import { Parcels, Parts } from '../../plugins/operator/packages/package-store.ts'
 import { lasting, until } from '../kit/engine.ts'
 import { endServers, startServer, type TestServer } from '../kit/server.ts'
 

@@ -9,7 +9,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { helpOf, readConfig } from '../../kernel/settings.ts'
 import ops from '../../plugins/ops/plugin.ts'
-import { loadPlugins } from '../../kernel/sources.ts'
+import { loadPlugins } from '../../kernel/management/sources.ts'
 import { runMain } from '../kit/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-settings-'))

@@ -2,7 +2,7 @@
 // kind.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { befalls } from './befall.ts'
+import { befalls } from './fault-scenarios.ts'
 
 await befalls(
   test,

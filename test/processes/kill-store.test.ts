@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pause } from '../durability/client.ts'
-import { befalls } from './befall.ts'
+import { befalls } from './fault-scenarios.ts'
 
 await befalls(
   test,

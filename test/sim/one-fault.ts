@@ -3,7 +3,7 @@
 // it should, and is paid once.
 import * as assert from 'uvu/assert'
 import type { Test } from '../kit/runner.ts'
-import type { Kind } from './stage.ts'
+import type { Kind } from './simulated-cluster.ts'
 import { kindWords, singles, told, worlds, type Count, type Failure } from './sweep.ts'
 
 export function oneFault(test: Test, kind: Kind): void {

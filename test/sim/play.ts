@@ -1,12 +1,12 @@
 // Plays one script in one world and says what does not hold afterwards.
-import { createLedgerCheck, verifyRun } from '../../plugins/runs/verify.ts'
+import { createLedgerCheck, verifyRun } from '../../plugins/runs/verify/verify.ts'
 import type { Run } from '../../plugins/runs/collections.ts'
-import { answerOf, emptyState, foldOne } from '../../plugins/runs/state.ts'
+import { answerOf, emptyState, foldOne } from '../../plugins/runs/journal/state.ts'
 import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import { seeded, type Choose, type Process } from '../kit/sim.ts'
 import { actorOn, type Script } from './scripts.ts'
-import { caller, createStage, sweepMs, type Kind, type Stage } from './stage.ts'
+import { caller, createStage, sweepMs, type Kind, type Stage } from './simulated-cluster.ts'
 
 export type Played = {
   readonly bad: string[]

@@ -4,7 +4,7 @@ import { hasCode, isFault } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import type { Process } from '../kit/sim.ts'
 import type { Behaviour } from './model.ts'
-import { caller, type Stage, type StageOptions } from './stage.ts'
+import { caller, type Stage, type StageOptions } from './simulated-cluster.ts'
 
 type Started = { readonly run_id: string; readonly session_id: string }
 export type Actor = ReturnType<typeof actorOn>

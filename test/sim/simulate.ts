@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { huntAll } from './hunts.ts'
+import { huntAll } from './mutation-tests.ts'
 import { bySeed, pairs, singles, told, worlds, type Count, type Failure } from './sweep.ts'
 
 type Share = {

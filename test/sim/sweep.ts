@@ -1,7 +1,7 @@
 // One fault at every moment of every script, and every pair of them; seeds beyond.
 import { byChance, faultsAt, play } from './play.ts'
 import { scripts, type Script } from './scripts.ts'
-import type { Kind } from './stage.ts'
+import type { Kind } from './simulated-cluster.ts'
 
 export type Failure = {
   readonly script: string

@@ -3,8 +3,8 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { isReply, reply } from '#contracts/contract.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
-import { far, reached, type Reach } from '../../kernel/threads/far.ts'
-import { createLink, type Link, type Message } from '../../kernel/threads/link.ts'
+import { far, reached, type Reach } from '../../kernel/isolation/remote-proxy.ts'
+import { createLink, type Link, type Message } from '../../kernel/isolation/rpc.ts'
 
 type Answer = (target: string, value: unknown) => unknown
 /** Two ends; every message is cloned, and those in each direction are kept. */

@@ -13,7 +13,7 @@ import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Depth, JobState } from '#ports/queue.ts'
 import type { Json } from '#ports/token.ts'
-import { keptMs, type Lease } from '../leased-run.ts'
+import { keptMs, type Lease } from '../job-lease.ts'
 import { orTold, type Connection } from '../mongodb/database.ts'
 
 /** Agenda's own name for it, by which its tools find it. */

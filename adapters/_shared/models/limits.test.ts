@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { fault, hasCode } from '#contracts/faults.ts'
-import { createLine } from './line.ts'
+import { createLine } from './semaphore.ts'
 import { retryAfterOf } from './rate-limits.ts'
 
 const now = Date.UTC(2030, 0, 1)

@@ -20,7 +20,7 @@ import { analysed } from '../analysis/analysed.ts'
 import { isBlocked, type createBulk, type Stored } from './bulk.ts'
 import { isBusy, orGone, refusalOf, told, unavailable, type Connection } from './connection.ts'
 import { conditions, matching } from './filters.ts'
-import type { createGenerations } from './generations.ts'
+import type { createGenerations } from './reindex.ts'
 import type { Indices, Known } from './indices.ts'
 
 type Parts = {

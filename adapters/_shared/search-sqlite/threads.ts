@@ -2,7 +2,7 @@
 // they can still be given up.
 import { Worker } from 'node:worker_threads'
 import { fault } from '#contracts/faults.ts'
-import { closedFault } from '../gate.ts'
+import { closedFault } from '../closable.ts'
 import { raise } from '../sqlite/failures.ts'
 import type { Failure } from '../sqlite/protocol.ts'
 import type { openIndex } from './database.ts'

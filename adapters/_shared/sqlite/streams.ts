@@ -1,7 +1,7 @@
 // Streams of events, as the writer's thread keeps them: one row for each append, its events packed
 // as one JSON array.
 import { fault } from '#contracts/faults.ts'
-import { packRewritten, unpack } from '../events.ts'
+import { packRewritten, unpack } from '../event-codec.ts'
 import { createLru } from '../lru.ts'
 import type { Database } from './database.ts'
 

@@ -1,0 +1,187 @@
+// The other side of a plugin in a thread: starts it, watches that it answers, and starts it again
+// when it has ended.
+import { Worker } from 'node:worker_threads'
+import { fault, type Fault } from '#contracts/faults.ts'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import { createLink, type Link, type Message } from './rpc.ts'
+import type { Bounds, Hello, Manifest, Start } from './manifest.ts'
+
+/**
+ * Milliseconds: for the undoing of a plugin; the longest pause before a start; how long a thread
+ * lives until its earlier ends are forgotten.
+ */
+const retireMsMax = 5000
+const pauseMsMax = 60_000
+const soundMs = 60_000
+/** MiB beside the bounds, for what a thread needs to hold nothing. */
+const ownMiB = 32
+
+type Parts = { readonly start: Start; readonly bounds: Bounds; readonly clock: Clock }
+type Running = {
+  readonly hello: Exclude<Hello, { refused: string }>
+  readonly link: Link
+  end(why: string): Promise<void>
+}
+
+const workerUrl = () => new URL(import.meta.url.replace(/supervisor\.(ts|js)[^/]*$/, 'worker.$1'))
+const away = (name: string, why: string, retryAfterMs = 1000): Fault =>
+  fault('UNAVAILABLE', { what: `The plugin ${name}`, why }, { retryAfterMs })
+const MiB = 1 << 20
+
+/**
+ * One life of the thread. Rejects with the sentence of whatever kept it from serving; `onEnd` is
+ * called once, with the reason, when the thread is gone.
+ */
+export async function run(
+  { start, bounds, clock }: Parts,
+  answer: (target: string, value: unknown) => unknown,
+  onEnd: (why: string) => void = () => undefined,
+): Promise<Running> {
+  const worker = new Worker(workerUrl(), {
+    workerData: start,
+    env: {},
+    resourceLimits: {
+      maxOldGenerationSizeMb: bounds.memory_mb + ownMiB,
+      maxYoungGenerationSizeMb: 16,
+    },
+  })
+  const watching = new AbortController()
+  const first = Promise.withResolvers<Hello>()
+  const link = createLink(message => worker.postMessage(message), answer)
+  let name = 'in a thread'
+  let whyEnded: string | undefined
+  const gone = new Promise<void>(done =>
+    worker.once('exit', () => {
+      const why = whyEnded ?? 'its thread has ended'
+      watching.abort()
+      link.end(away(name, why))
+      first.reject(new Error(why))
+      onEnd(why)
+      done()
+    }),
+  )
+  const end = async (why: string) => {
+    whyEnded ??= why
+    await worker.terminate()
+    await gone
+  }
+  worker.on('error', (error: NodeJS.ErrnoException) => {
+    whyEnded ??=
+      error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+        ? `it used more than ${bounds.memory_mb} MiB`
+        : `it threw where nobody could catch it: ${error.message}`
+  })
+  worker.on('message', (message: Message | readonly ['hello', Hello]) => {
+    if (message[0] === 'hello') first.resolve(message[1])
+    else link.receive(message)
+  })
+  const late = new AbortController()
+  void clock.sleep(start.stepMs, late.signal).then(
+    () => end(`it did not start within ${start.stepMs} ms (PLUGIN_STEP_MS)`),
+    () => undefined,
+  )
+  const hello = await first.promise.finally(() => late.abort())
+  if ('refused' in hello) {
+    await end(hello.refused)
+    throw new Error(hello.refused)
+  }
+  name = hello.manifest.name
+  const pulse = async () => {
+    for (;;) {
+      await clock.sleep(Math.min(1000, bounds.stall_ms / 2), watching.signal)
+      const silent = new AbortController()
+      void clock.sleep(bounds.stall_ms, silent.signal).then(
+        () => end(`it did not answer for ${bounds.stall_ms} ms`),
+        () => undefined,
+      )
+      const buffers = (await link.call('pulse').finally(() => silent.abort())) as number
+      if (buffers > bounds.memory_mb * MiB)
+        return end(`its buffers take more than ${bounds.memory_mb} MiB`)
+    }
+  }
+  if (start.serve) void pulse().catch(() => undefined)
+  return { hello, link, end }
+}
+
+export type Thread = {
+  /** Its items, once it serves for the first time. */
+  readonly ready: Promise<Exclude<Hello, { refused: string }>>
+  /** UNAVAILABLE while it is being started again, and for what was under way when it ended. */
+  call(target: string, value?: unknown): Promise<unknown>
+  close(): Promise<void>
+}
+/**
+ * Lives as long as the generation. `manifest`: what the plugin said when it was checked; files that
+ * say something else now are not started.
+ */
+export function openThread(
+  parts: Parts & {
+    readonly manifest: Manifest
+    readonly log: Log
+    readonly answer: (target: string, value: unknown) => unknown
+  },
+): Thread {
+  const { manifest, log, clock, answer } = parts
+  const { name } = manifest
+  const closing = new AbortController()
+  const said = JSON.stringify(manifest)
+  let ends = 0
+  let current: Promise<Running>
+
+  const begin = async (): Promise<Running> => {
+    const since = clock.monotonic()
+    // One that never came to serve is told of by its rejection alone: two who start it again would
+    // be four the next time.
+    let serves = false
+    const running = await run(parts, answer, why => {
+      if (!serves || closing.signal.aborted) return
+      log('error', 'thread.ended', { why })
+      again(why, clock.monotonic() - since)
+    })
+    serves = JSON.stringify(running.hello.manifest) === said
+    if (serves) return running
+    await running.end('its files have changed')
+    throw new Error('its files have changed since; reload it')
+  }
+  const set = (next: Promise<Running>) => {
+    current = next
+    current.catch(() => undefined)
+  }
+  /** At once after a long life, later and later after short ones. */
+  const again = (why: string, livedMs: number): void => {
+    ends = livedMs > soundMs ? 1 : ends + 1
+    const pauseMs = ends === 1 ? 0 : Math.min(pauseMsMax, 250 * 2 ** ends)
+    set(Promise.reject(away(name, why, Math.max(1000, pauseMs))))
+    const restart = async () => {
+      if (pauseMs > 0) await clock.sleep(pauseMs, closing.signal)
+      if (!closing.signal.aborted)
+        set(
+          begin().catch((error: Error) => {
+            again(error.message, 0)
+            throw away(name, error.message)
+          }),
+        )
+    }
+    void restart().catch(() => undefined)
+  }
+  const first = begin()
+  set(first)
+  return {
+    ready: first.then(({ hello }) => hello),
+    call: async (target, value) => (await current).link.call(target, value),
+    async close() {
+      if (closing.signal.aborted) return
+      closing.abort()
+      const running = await current.catch(() => undefined)
+      const enough = new AbortController()
+      if (!running) return
+      await Promise.race([
+        running.link.call('retire').catch(() => undefined),
+        clock.sleep(retireMsMax, enough.signal).catch(() => undefined),
+      ])
+      enough.abort()
+      await running.end('it was unloaded')
+    },
+  }
+}

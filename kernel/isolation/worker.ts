@@ -1,0 +1,20 @@
+// The thread's beginning: imports the plugin, tells what it is, and serves it where that is asked.
+import { parentPort, workerData } from 'node:worker_threads'
+import { createGenerations } from '../module-loader.ts'
+import { manifestOf, type Hello, type Start } from './manifest.ts'
+
+const port = parentPort!
+const start = workerData as Start
+
+const hello = async (): Promise<Hello> => {
+  const plugin = await createGenerations('thread').load({ entry: start.entry })
+  // A plugin is described without what it takes to serve one.
+  return {
+    manifest: manifestOf(plugin),
+    items: start.serve ? await (await import('./worker-host.ts')).serve(port, plugin, start) : [],
+  }
+}
+port.postMessage([
+  'hello',
+  await hello().catch((error: Error): Hello => ({ refused: error.message })),
+])

@@ -1,0 +1,96 @@
+// How the kernel answers what plugins ask about it.
+import type { Registry } from 'prom-client'
+import type { TSchema } from 'typebox'
+import type { Clock } from '#ports/clock.ts'
+import type { Lifecycle } from '#ports/token.ts'
+import type { Engines } from './adapters.ts'
+import type { Check, Introspection, Role } from './kernel-ports.ts'
+import type { OpenStreams } from './access/open-streams.ts'
+import { kernelVersion } from './dependency-order.ts'
+import type { Table } from './routing-table.ts'
+
+/** A part that does not answer within this is reported as not healthy, in milliseconds. */
+const healthMsMax = 2000
+
+type Parts = {
+  readonly streams: OpenStreams
+  readonly role: Role
+  readonly clock: Clock
+  readonly engines: Engines
+  readonly metrics: Registry
+  readonly table: () => Table
+  readonly serving: () => boolean
+}
+
+export function introspect({
+  streams,
+  role,
+  clock,
+  engines,
+  metrics,
+  table,
+  serving,
+}: Parts): Introspection {
+  const asked = async (name: string, probe: () => Promise<unknown>): Promise<Check> => {
+    const enough = new AbortController()
+    const late = clock
+      .sleep(healthMsMax, enough.signal)
+      .then(() => Promise.reject(new Error(`no answer within ${healthMsMax} ms`)))
+    return Promise.race([probe(), late])
+      .then(
+        () => ({ name, ok: true }),
+        (error: Error) => ({ name, ok: false, detail: error.message }),
+      )
+      .finally(() => enough.abort())
+  }
+  return {
+    version: kernelVersion,
+    role,
+    processId: clock.id(),
+    metrics,
+    serving,
+    alone: () => Promise.resolve(),
+    recheck: userId => streams.recheck(userId),
+    async exposition() {
+      const parts = await Promise.all(
+        [metrics, ...[...table().instances.values()].map(instance => instance.metrics)].map(
+          registry => registry.metrics(),
+        ),
+      )
+      return {
+        text: parts.filter(part => part.trim() !== '').join('\n'),
+        mime: metrics.contentType,
+      }
+    },
+    operations: () =>
+      [...table().endpoints.values()].map(({ key, path, operation, instance }) => ({
+        key,
+        path,
+        operation,
+        plugin: instance.plugin.name,
+      })),
+    events: () =>
+      Object.assign(
+        {},
+        ...[...table().instances.values()].map(({ plugin }) => plugin.emits ?? {}),
+      ) as Record<string, TSchema>,
+    plugins: () =>
+      [...table().instances.values()].map(({ plugin, generation }) => ({
+        name: plugin.name,
+        version: plugin.version,
+        generation,
+      })),
+    health: () =>
+      Promise.all([
+        ...engines
+          .entries()
+          .filter(([, part]) => part.ping)
+          .map(([name, part]) => asked(`port:${name}`, () => (part as Lifecycle).ping())),
+        ...[...table().instances.values()]
+          .filter(({ plugin }) => plugin.health)
+          .map(({ plugin, cradle }) =>
+            asked(`plugin:${plugin.name}`, async () => plugin.health!(cradle as never)),
+          ),
+      ]),
+  }
+}

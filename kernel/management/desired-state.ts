@@ -1,0 +1,139 @@
+// What an operator chose beside the folders: plugins from elsewhere, plugins that shall not serve,
+// limits and threads. Kept in DATA_DIR; where processes share a storage it is kept there, and
+// DATA_DIR has a copy.
+import { isAbsolute, join, relative, resolve } from 'node:path'
+import { hasCode } from '#contracts/faults.ts'
+import { collection, type StorageEngine } from '#ports/storage.ts'
+import { readWritten, writeWhole } from './sources.ts'
+import type { Bounds } from '../isolation/manifest.ts'
+
+export type Choices = {
+  /** Files with a plugin. */ readonly loaded: readonly string[]
+  readonly off: readonly string[]
+  /** By plugin: the organisations that it is limited to. */
+  readonly only: Readonly<Record<string, readonly string[]>>
+  /** By plugin: what it may take of the thread that it runs in. */
+  readonly isolated: Readonly<Record<string, Bounds>>
+}
+export type Editable = {
+  readonly loaded: Set<string>
+  readonly off: Set<string>
+  readonly only: Map<string, readonly string[]>
+  readonly isolated: Map<string, Bounds>
+}
+/** `changes`: counts them, so that others see that there was one. */
+type Shared = { readonly id: string; readonly changes: number; readonly choices: string }
+
+const Kept = collection<Shared>({ name: 'kernel_choices', scope: 'platform' })
+const id = 'plugins'
+const none: Choices = { loaded: [], off: [], only: {}, isolated: {} }
+const fileIn = (dataDir: string) => join(dataDir, 'plugins.json')
+
+/** What lies in DATA_DIR is kept relative to it: it has another path elsewhere. */
+const placed =
+  (dataDir: string) =>
+  (path: string): string => {
+    const within = relative(resolve(dataDir), path)
+    return within.startsWith('..') || isAbsolute(within) ? path : within
+  }
+const shaped =
+  (dataDir: string) =>
+  ({ loaded, off, only = {}, isolated = {} }: Choices): Choices => ({
+    loaded: loaded.map(path => resolve(dataDir, String(path))),
+    off: off.map(String),
+    only: Object.fromEntries(Object.entries(only).map(([name, list]) => [name, list.map(String)])),
+    isolated: Object.fromEntries(
+      Object.entries(isolated).map(([name, { memory_mb, stall_ms }]) => [
+        name,
+        { memory_mb: Number(memory_mb), stall_ms: Number(stall_ms) },
+      ]),
+    ),
+  })
+export const readChoices = (dataDir: string): Choices =>
+  readWritten<Choices>(fileIn(dataDir), none, shaped(dataDir))
+
+export function createChoices({
+  dataDir,
+  storage,
+}: {
+  readonly dataDir: string
+  readonly storage: StorageEngine
+}) {
+  const keep = (choices: Choices) =>
+    writeWhole(fileIn(dataDir), { ...choices, loaded: choices.loaded.map(placed(dataDir)) })
+  const edited = (
+    { loaded, off, only, isolated }: Choices,
+    edit: (choices: Editable) => void,
+  ): Choices => {
+    const next: Editable = {
+      loaded: new Set(loaded),
+      off: new Set(off),
+      only: new Map(Object.entries(only)),
+      isolated: new Map(Object.entries(isolated)),
+    }
+    edit(next)
+    return {
+      loaded: [...next.loaded].sort(),
+      off: [...next.off].sort(),
+      only: Object.fromEntries(next.only),
+      isolated: Object.fromEntries(next.isolated),
+    }
+  }
+  const understood = ({ choices }: Shared): Choices =>
+    shaped(dataDir)(JSON.parse(choices) as Choices)
+  const written = (choices: Choices): string =>
+    JSON.stringify({ ...choices, loaded: choices.loaded.map(placed(dataDir)) })
+  let known = -1
+
+  /** The document as it is after the edit; whoever else edits it meanwhile is not undone. */
+  const share = async (edit: (choices: Editable) => void): Promise<Shared> => {
+    for (;;) {
+      const before = await storage.get(Kept, id)
+      if (!before) {
+        const first: Shared = {
+          id,
+          changes: 1,
+          choices: written(edited(readChoices(dataDir), edit)),
+        }
+        const isFirst = await storage.insert(Kept, first).then(
+          () => true,
+          (error: unknown) => {
+            if (hasCode(error, 'DUPLICATE')) return false
+            throw error
+          },
+        )
+        if (isFirst) return first
+      } else {
+        const after = await storage.update(
+          Kept,
+          id,
+          { set: { choices: written(edited(understood(before), edit)) }, inc: { changes: 1 } },
+          { if: { changes: before.changes } },
+        )
+        if (after) return after
+      }
+    }
+  }
+  return {
+    /** Other processes may have chosen, too. */
+    shared: !storage.exclusive,
+    read: () => readChoices(dataDir),
+    async edit(edit: (choices: Editable) => void): Promise<void> {
+      if (storage.exclusive) return keep(edited(readChoices(dataDir), edit))
+      const { changes, choices } = await share(edit)
+      known = changes
+      keep(understood({ id, changes, choices }))
+    },
+    /** Reads what others chose; true when there is something new. */
+    async refresh(): Promise<boolean> {
+      if (storage.exclusive) return false
+      await storage.define(Kept)
+      const now = await storage.get(Kept, id)
+      if (!now || now.changes === known) return false
+      known = now.changes
+      keep(understood(now))
+      return true
+    },
+  }
+}
+export type Chosen = ReturnType<typeof createChoices>

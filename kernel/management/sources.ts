@@ -1,0 +1,85 @@
+// Where plugins come from: the folders of plugins/, those of PLUGINS_DIR, and whatever an operator
+// loaded from elsewhere.
+import { fault } from '#contracts/faults.ts'
+import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { importOnce, type Source } from '../module-loader.ts'
+import type { Plugin } from '../plugin.ts'
+
+export const builtInDir = fileURLToPath(new URL('../../plugins/', import.meta.url))
+export const contractsDir = fileURLToPath(new URL('../../contracts/', import.meta.url))
+
+/**
+ * The file with the plugin: the path itself, `plugin.ts` or `plugin.js` in it, or what its
+ * package.json names as main.
+ */
+export function sourceAt(path: string, base = process.cwd()): Source {
+  const full = isAbsolute(path) ? path : resolve(base, path)
+  if (!existsSync(full)) throw fault('PLUGIN_REFUSED', { why: `There is nothing at ${full}.` })
+  if (statSync(full).isFile()) return { entry: full }
+  const named = existsSync(join(full, 'package.json'))
+    ? (JSON.parse(readFileSync(join(full, 'package.json'), 'utf8')) as { main?: string }).main
+    : undefined
+  const found = [...(named === undefined ? [] : [named]), 'plugin.ts', 'plugin.js']
+    .map(name => join(full, name))
+    .find(existsSync)
+  if (!found) {
+    throw fault('PLUGIN_REFUSED', {
+      why: `${full} has neither plugin.ts nor plugin.js, nor a package.json with "main".`,
+    })
+  }
+  return { entry: found }
+}
+
+/** Each folder in `dir` that holds a plugin. */
+export function sourcesIn(dir: string): Source[] {
+  const names = readdirSync(dir, { withFileTypes: true })
+    .filter(entry => entry.isDirectory())
+    .map(({ name }) => name)
+    .sort()
+  return names
+    .flatMap(name =>
+      ['plugin.ts', 'plugin.js']
+        .map(file => join(dir, name, file))
+        .filter(existsSync)
+        .slice(0, 1),
+    )
+    .map(entry => ({ entry }))
+}
+
+/** The plugins that are part of this program. */
+export const loadPlugins = (): Promise<Plugin[]> =>
+  Promise.all(sourcesIn(builtInDir).map(importOnce))
+
+/** Changes when a file of the plugin does, or the wire of those that are built in. */
+export function stampOf({ entry }: Source): string {
+  const folders = [dirname(entry), ...(entry.startsWith(builtInDir) ? [contractsDir] : [])]
+  const files = folders
+    .flatMap(folder => readdirSync(folder, { recursive: true, withFileTypes: true }))
+    .filter(
+      file =>
+        file.isFile() &&
+        /\.(?:m?[jt]s|json)$/.test(file.name) &&
+        !/\.test\.[jt]s$/.test(file.name) &&
+        !file.parentPath.includes('node_modules'),
+    )
+  return (
+    `${files.length} ` +
+    `${Math.max(...files.map(({ parentPath, name }) => statSync(join(parentPath, name), { throwIfNoEntry: false })?.mtimeMs ?? 0))}`
+  )
+}
+
+/** What `writeWhole` wrote there; `shaped` throws when it is something else. */
+export function readWritten<T>(path: string, absent: T, shaped: (value: T) => T): T {
+  try {
+    return existsSync(path) ? shaped(JSON.parse(readFileSync(path, 'utf8')) as T) : absent
+  } catch (cause) {
+    throw new Error(`${path} is not what was written there; correct or remove it.`, { cause })
+  }
+}
+/** Whole or not at all. */
+export function writeWhole(path: string, value: object): void {
+  writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 1)}\n`, { mode: 0o600 })
+  renameSync(`${path}.new`, path)
+}

@@ -1,0 +1,46 @@
+// In development: what changes under the plugins' folders is served a moment later.
+import { watch, type FSWatcher } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { Roster } from '../kernel-ports.ts'
+import { builtInDir, contractsDir } from './sources.ts'
+
+/** An editor writes a file in several steps: so long must it be quiet, in milliseconds. */
+const quietMs = 150
+
+/** Answers what ends it. */
+export function watchPlugins({
+  roster,
+  clock,
+  log,
+  pluginsDir,
+}: {
+  roster: Roster
+  clock: Clock
+  log: Log
+  pluginsDir: string | undefined
+}): () => void {
+  const over = new AbortController()
+  let changed = new AbortController()
+  const settle = () => {
+    changed.abort()
+    changed = new AbortController()
+    void clock
+      .sleep(quietMs, AbortSignal.any([over.signal, changed.signal]))
+      .then(() => roster.reconcile())
+      .then(
+        ({ changes }) => changes.forEach(what => log('info', 'plugins.changed', { what })),
+        () => undefined,
+      )
+  }
+  const watchers = [
+    builtInDir,
+    contractsDir,
+    ...(pluginsDir === undefined ? [] : [resolve(pluginsDir)]),
+  ].map((folder): FSWatcher => watch(folder, { recursive: true }, settle))
+  return () => {
+    over.abort()
+    for (const watcher of watchers) watcher.close()
+  }
+}

@@ -1,0 +1,58 @@
+// How many runs wait for a worker, for a process that drives none: beyond a bound a start is
+// refused. Counted now and then, with what this process has started since.
+import { fault } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { ScopedStorage } from '#ports/storage.ts'
+import { Runs } from '../collections.ts'
+import type { RunsConfig } from '../config.ts'
+import type { Places } from '../engine/slots.ts'
+import { sweepReason } from '../engine/sweep.ts'
+
+/** A count is old after so long; a refused start shall wait for so long. Milliseconds. */
+const countMs = 1000
+const retryMs = 5000
+
+export function createBacklog({
+  store,
+  clock,
+  log,
+  config,
+}: {
+  store: ScopedStorage
+  clock: Clock
+  log: Log
+  config: RunsConfig
+}): Places {
+  let waiting = 0
+  let since = 0
+  let countedAt = Number.NEGATIVE_INFINITY
+  let shed = 0
+  const count = async () => {
+    countedAt = clock.monotonic()
+    since = 0
+    waiting = await store
+      .system(sweepReason)
+      .count(Runs, { phase: 'placed', due: 0, owner: { exists: false } })
+  }
+  return {
+    admit() {
+      if (clock.monotonic() - countedAt > countMs)
+        void count().catch((error: unknown) => log('warn', 'runs.backlog', { error }))
+      if (waiting + since >= config.waiting_max) {
+        shed++
+        throw fault('SHEDDING', { seconds: retryMs / 1000 }, { retryAfterMs: retryMs })
+      }
+      since++
+      return () => undefined
+    },
+    counts: () => ({ active: 0, waiting: waiting + since, organisations: 0 }),
+    shed: () => shed,
+    // Nothing is driven here.
+    enter: () => false,
+    leave: () => undefined,
+    next: () => undefined,
+    giveUp: () => false,
+    line: () => [],
+  }
+}

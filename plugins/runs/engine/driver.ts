@@ -1,0 +1,295 @@
+// Drives runs: takes a place and the lease, folds the journal, lets the loop go on from there,
+// settles or parks, and lets go when told to.
+import { fault, hasCode } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
+import type { Ledger } from '#ports/billing.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { ScopedEventlog } from '#ports/eventlog.ts'
+import type { ScopedStorage } from '#ports/storage.ts'
+import { Runs, streamOf, type Run } from '../collections.ts'
+import type { RunsConfig } from '../config.ts'
+import { alreadyEnded } from '../outcome.ts'
+import type { Figures } from '../telemetry/metrics.ts'
+import type { Transcripts } from '../sessions/transcripts.ts'
+import { createJournal, readState, type Journal } from '../journal/journal.ts'
+import type { Lease } from './lease.ts'
+import type { Loop } from './loop.ts'
+import type { Places, Waiting } from './slots.ts'
+import { took } from '../journal/records.ts'
+import { answeredIn, emptyState, type Asked } from '../journal/state.ts'
+import { settle } from '../steps/settle.ts'
+import { createStopper, type Stopper, type StopReason } from './cancellation.ts'
+import type { Texts } from '../journal/texts.ts'
+import type { createTraced, Traced } from '../telemetry/spans.ts'
+
+type Active = {
+  readonly run: Run
+  readonly stopper: Stopper
+  readonly spans: Traced
+  readonly since: number
+  /** Its former driver died or hung. */
+  readonly died: boolean
+  /** The storage's epoch before the lease was taken. */
+  readonly before: number
+}
+export type DriverDeps = {
+  store: ScopedStorage
+  eventlog: ScopedEventlog
+  billing: Ledger
+  clock: Clock
+  log: Log
+  owner: string
+  config: RunsConfig
+  loop: Loop
+  lease: Lease
+  places: Places
+  texts: Texts
+  traced: ReturnType<typeof createTraced>
+  figures: Figures
+  transcripts: Pick<Transcripts, 'note'>
+}
+
+/**
+ * How long a body that acts on the world may go on after the hand-over was asked for, in
+ * milliseconds.
+ */
+const handoverMs = 3000
+/** A model that deliberates may be silent for so many times as long. */
+const reasoningPatience = 3
+
+export function createDriver({
+  store,
+  eventlog,
+  billing,
+  clock,
+  log,
+  owner,
+  config,
+  loop,
+  lease,
+  places,
+  texts,
+  traced,
+  figures,
+  transcripts,
+}: DriverDeps) {
+  const active = new Map<string, Active>()
+  let closing = false
+  let idle: (() => void) | undefined
+
+  /**
+   * Lets go of a run that waits for its user; false when an answer has come meanwhile, beyond those
+   * that the journal has.
+   */
+  const park = async (run: Run, open: readonly Asked[], answered: number): Promise<boolean> => {
+    const due = Math.min(...open.map(({ data }) => Date.parse(String(data['expires_at']))))
+    const unheard = {
+      phase: 'placed',
+      epoch: run.epoch,
+      replies: answered,
+      cancelAsked: { exists: false },
+    } as const
+    return Boolean(
+      await store
+        .tenant(run)
+        .update(
+          Runs,
+          run.id,
+          { set: { status: 'waiting', due }, unset: ['owner'] },
+          { if: unheard },
+        ),
+    )
+  }
+
+  /** Another process may go on at once. */
+  const release = (run: Run) =>
+    store
+      .tenant(run)
+      .update(Runs, run.id, { unset: ['owner'] }, { if: { epoch: run.epoch, owner } })
+
+  const goOn = async ({ run, stopper, spans }: Active, journal: Journal): Promise<void> => {
+    const own = store.tenant(run)
+    let seen: Run | undefined = run
+    while (seen) {
+      const ended = alreadyEnded(journal.state)
+      const left = ended ? { ending: ended } : await loop(seen, journal, stopper, spans)
+      if (!left) return void (stopper.stopped() === 'handover' && (await release(run)))
+      if ('ending' in left)
+        return settle(
+          {
+            own,
+            billing,
+            clock,
+            journal,
+            figures,
+            texts,
+            note: transcripts.note,
+            run: seen,
+            wake: id => startNext(run, id),
+            compactAfterMs: config.compact_after_ms,
+          },
+          left.ending,
+        )
+      await journal.settled()
+      if (await park(run, left.waits, answeredIn(journal.state))) return
+      seen = await own.get(Runs, run.id)
+      if (seen?.epoch !== run.epoch) return
+    }
+  }
+
+  const drive = async (entry: Active, fresh: boolean): Promise<void> => {
+    const { run, before, died } = entry
+    const events = eventlog.tenant(run)
+    const stream = streamOf(run.id)
+    const state = fresh ? emptyState() : await readState(events, stream)
+    if (state.epoch > run.epoch) return
+    // A lease that was lost to a full disk is nobody's, and its number the next driver's.
+    if (store.epoch() !== before) throw fault('STORAGE_FULL')
+    const journal = createJournal(events, stream, state, {
+      bytesMax: eventlog.limits.appendBytesMax,
+      appended: figures.appends(run, state.head === 0),
+    })
+    if (!state.terminal) journal.write(took(run.epoch, owner, died))
+    if (!fresh) {
+      // What ended the driver before may end this one at once: that it came so far must be known
+      // then.
+      await journal.settled()
+      await eventlog.durable()
+    }
+    await goOn(entry, journal)
+  }
+
+  const run = (run: Run, fresh: boolean, died = false, before = store.epoch()) => {
+    const entry: Active = {
+      run,
+      stopper: createStopper(clock),
+      spans: traced(run),
+      since: clock.monotonic(),
+      died,
+      before,
+    }
+    active.set(run.id, entry)
+    lease.taken(run.id)
+    entry.spans
+      .driving(() => drive(entry, fresh))
+      .catch((error: unknown) => {
+        // Another driver has it, or nothing can be written now: the sweep goes on when it can.
+        if (!hasCode(error, 'STREAM_MOVED'))
+          log('warn', 'run.left', { run: run.id, organisation: run.orgId, error })
+      })
+      .finally(() => {
+        active.delete(run.id)
+        lease.dropped(run.id)
+        places.leave(run.id, clock.monotonic() - entry.since)
+        if (closing) return void (active.size === 0 && idle?.())
+        callNext()
+      })
+  }
+  /** Calls from the line as many as there are places for. */
+  const callNext = (): void => {
+    for (let next = places.next(); next && !closing; next = places.next()) startWaiting(next)
+  }
+  const startWaiting = (next: Waiting) =>
+    void startNext(next, next.id)
+      .catch((error: unknown) =>
+        log('warn', 'run.claim', { run: next.id, organisation: next.orgId, error }),
+      )
+      .finally(() => places.giveUp(next.id) && callNext())
+  const leave = (id: string) => {
+    places.leave(id)
+    callNext()
+  }
+
+  /**
+   * Takes a place and the lease, where it is free, and drives. False when it must wait, or is
+   * somebody else's.
+   */
+  const claim = async (seen: Run): Promise<boolean> => {
+    if (closing || active.has(seen.id) || !lease.isFree(seen) || !places.enter(seen)) return false
+    const before = store.epoch()
+    const taken = await store
+      .tenant(seen)
+      .update(
+        Runs,
+        seen.id,
+        { set: { owner, status: 'running', due: 0 }, inc: { epoch: 1, beat: 1 } },
+        { if: { phase: 'placed', epoch: seen.epoch, beat: seen.beat } },
+      )
+      .catch((error: unknown) => {
+        leave(seen.id)
+        throw error
+      })
+    const died = seen.owner !== undefined && seen.owner !== owner
+    if (taken && died) figures.takenOver()
+    if (taken && !closing) {
+      run(taken, false, died, before)
+      return true
+    }
+    leave(seen.id)
+    if (taken) await release(taken)
+    return false
+  }
+
+  const startNext = async (scope: { readonly orgId: string }, nextId: string): Promise<void> => {
+    if (active.has(nextId)) return
+    const next = await store.tenant(scope).get(Runs, nextId)
+    if (next?.phase === 'placed') await claim(next)
+  }
+
+  return {
+    claim,
+    startNext,
+    isActive: (runId: string) => active.has(runId),
+    /**
+     * A run that this process has just placed, with its lease in hand and nothing in its journal.
+     */
+    begin(placed: Run) {
+      if (!closing && places.enter(placed)) run(placed, true)
+    },
+    stop: (runId: string, reason: StopReason) => active.get(runId)?.stopper.stop(reason),
+    /** Moves each lease's beat; finds out which are lost, cancelled or silent. */
+    async beat(): Promise<void> {
+      await Promise.all(
+        [...active.values()].map(async ({ run, stopper }) => {
+          const patience = config.stall_ms * (run.request.reasoning ? reasoningPatience : 1)
+          stopper.watch(patience, () =>
+            fault('MODEL_FAILED', { why: `it sent nothing for ${patience} ms` }),
+          )
+          const kept = await store
+            .tenant(run)
+            .update(Runs, run.id, { inc: { beat: 1 } }, { if: { epoch: run.epoch, owner } })
+            .catch(() => run)
+          if (!kept) stopper.stop('lost')
+          else if (kept.cancelAsked) stopper.stop('cancelled')
+        }),
+      )
+    },
+    /** Gives every lease back, so that another process goes on at once. */
+    async close(): Promise<void> {
+      closing = true
+      for (const { stopper } of active.values()) stopper.stop('handover')
+      // Who stands in the line has been given a lease of this process, too.
+      await Promise.all(
+        places.line().map(({ id, orgId }) =>
+          store
+            .tenant({ orgId })
+            .update(Runs, id, { unset: ['owner'] }, { if: { owner } })
+            .catch((error: unknown) =>
+              log('warn', 'run.left', { run: id, organisation: orgId, error }),
+            ),
+        ),
+      )
+      if (active.size === 0) return
+      const over = new AbortController()
+      void clock.sleep(handoverMs, over.signal).then(
+        () => active.forEach(({ stopper }) => stopper.abandon()),
+        () => undefined,
+      )
+      await new Promise<void>(done => {
+        idle = done
+      })
+      over.abort()
+    },
+  }
+}
+export type Driver = ReturnType<typeof createDriver>

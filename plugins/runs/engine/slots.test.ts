@@ -1,0 +1,314 @@
+// Who is driven when: caps, the line, its bound, and that nobody is overtaken by those who came
+// later.
+import fc from 'fast-check'
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { hasCode } from '#contracts/faults.ts'
+import type { RunsConfig } from '../config.ts'
+import { createPlaces, type Places } from './slots.ts'
+
+type Caps = { active: number; perOrg: number; waiting: number; waitingPerOrg: number }
+const placesFor = ({ active, perOrg, waiting, waitingPerOrg }: Caps): Places =>
+  createPlaces({
+    active_max: active,
+    active_per_org_max: perOrg,
+    waiting_max: waiting,
+    waiting_per_org_max: waitingPerOrg,
+  } as RunsConfig)
+const roomy: Caps = { active: 2, perOrg: 2, waiting: 100, waitingPerOrg: 100 }
+const refusal = (places: Places, orgId: string): number | undefined => {
+  try {
+    places.admit(orgId)()
+    return undefined
+  } catch (error) {
+    assert.ok(hasCode(error, 'SHEDDING'), String(error))
+    assert.ok(
+      error.message.includes(`${Math.ceil(error.retryAfterMs! / 1000)} s`),
+      'the sentence says how long, too',
+    )
+    return error.retryAfterMs
+  }
+}
+const enter = (places: Places, ...names: string[]) =>
+  names.map(id => places.enter({ id, orgId: id[0]! }))
+const nextIds = (places: Places) => {
+  const found: string[] = []
+  for (let next = places.next(); next; next = places.next()) found.push(next.id)
+  return found
+}
+
+test('a process drives so many, an organisation so many of these; the others wait', () => {
+  const places = placesFor({ ...roomy, active: 3 })
+  assert.equal(enter(places, 'a1', 'a2', 'a3', 'b1', 'b2'), [true, true, false, true, false])
+  assert.equal(places.counts(), { active: 3, waiting: 2, organisations: 2 })
+  assert.equal(nextIds(places), [], 'nobody has left')
+  assert.equal(enter(places, 'a1'), [false], 'who is driven is not driven twice')
+  assert.equal(enter(places, 'b2'), [false])
+  assert.is(places.counts().waiting, 2, 'who waits does not wait twice')
+})
+
+test('who is first in line goes first, past those whose organisation is full', () => {
+  const places = placesFor({ ...roomy, active: 2, perOrg: 1 })
+  enter(places, 'a1', 'c1', 'a2', 'a3', 'b1', 'b2')
+  places.leave('c1')
+  assert.equal(nextIds(places), ['b1'])
+  places.leave('a1')
+  assert.equal(nextIds(places), ['a2'])
+  places.leave('b1')
+  places.leave('a2')
+  assert.equal(nextIds(places), ['a3', 'b2'])
+})
+
+test('a place that comes free is kept for the one that was called, and nobody comes in between', () => {
+  const places = placesFor({ ...roomy, active: 1 })
+  enter(places, 'a1', 'a2', 'b1')
+  places.leave('a1')
+  assert.equal(nextIds(places), ['a2'], 'one place, one call')
+  assert.equal(enter(places, 'c1'), [false])
+  assert.equal(places.counts(), { active: 1, waiting: 2, organisations: 1 })
+  assert.equal(enter(places, 'a2'), [true])
+  assert.equal(enter(places, 'a2'), [false], 'it is driven')
+  places.leave('a2')
+  assert.equal(nextIds(places), ['b1'])
+})
+
+test('who was called and does not come gives its place to the next; who came keeps it', () => {
+  const places = placesFor({ ...roomy, active: 1 })
+  enter(places, 'a1', 'a2', 'b1')
+  places.leave('a1')
+  assert.equal(nextIds(places), ['a2'])
+  places.giveUp('a2')
+  assert.equal(nextIds(places), ['b1'])
+  enter(places, 'b1')
+  places.giveUp('b1')
+  assert.equal([places.counts().active, nextIds(places)], [1, []])
+})
+
+test('leaving twice, or without a place, changes nothing', () => {
+  const places = placesFor({ ...roomy, active: 1 })
+  enter(places, 'a1', 'b1')
+  places.leave('b1')
+  places.leave('nobody')
+  assert.equal(places.counts(), { active: 1, waiting: 1, organisations: 1 })
+  places.leave('a1')
+  places.leave('a1')
+  assert.equal(
+    [places.counts(), nextIds(places)],
+    [{ active: 0, waiting: 1, organisations: 0 }, ['b1']],
+  )
+})
+
+test("a start is refused when the line is full, or the organisation's part of it, and counted", () => {
+  const places = placesFor({ active: 2, perOrg: 1, waiting: 3, waitingPerOrg: 2 })
+  enter(places, 'a1', 'a2', 'a3')
+  assert.is(refusal(places, 'a') !== undefined, true, 'its own two wait')
+  assert.is(refusal(places, 'b'), undefined, 'others may come')
+  enter(places, 'b1', 'b2')
+  assert.is(refusal(places, 'c') !== undefined, true, 'three wait')
+  assert.is(places.shed(), 2)
+})
+
+test('a full line refuses nobody for whom there is a place', () => {
+  const places = placesFor({ active: 3, perOrg: 1, waiting: 1, waitingPerOrg: 1 })
+  enter(places, 'a1', 'a2')
+  assert.ok(refusal(places, 'a'))
+  assert.is(refusal(places, 'b'), undefined)
+})
+
+test('whoever is on the way counts, so that many at once are not all let in', () => {
+  const places = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
+  const ways = Array.from({ length: 5 }, () => places.admit('a'))
+  assert.ok(refusal(places, 'a'), 'two places and three in the line are spoken for')
+  assert.is(
+    refusal(placesFor({ ...roomy, active: 1, waiting: 0 }), 'a'),
+    undefined,
+    'a place needs no line',
+  )
+  // Two did not get as far, one of them says so twice.
+  ways[0]!()
+  ways[0]!()
+  ways[1]!()
+  const again = [places.admit('a'), places.admit('a')]
+  assert.ok(refusal(places, 'a'))
+  for (const [i, arrive] of [...ways.slice(2), ...again].entries()) {
+    places.enter({ id: `a${i}`, orgId: 'a' })
+    arrive()
+  }
+  assert.equal([places.counts().active, places.counts().waiting], [2, 3])
+  assert.ok(refusal(places, 'a'))
+})
+
+test('also those of many organisations, each of which has room for its own', () => {
+  const places = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
+  for (const org of ['a', 'b', 'c', 'd', 'e']) places.admit(org)
+  assert.ok(refusal(places, 'f'))
+})
+
+test('one organisation on the way does not keep another out', () => {
+  const places = placesFor({ active: 4, perOrg: 2, waiting: 8, waitingPerOrg: 4 })
+  for (let i = 0; i < 6; i++) places.admit('a')
+  assert.ok(refusal(places, 'a'), 'two places and its part of the line')
+  for (let i = 0; i < 6; i++) assert.is(refusal(places, 'b'), undefined)
+})
+
+test('the pause that is asked for grows with the line and with what a run takes, within bounds', () => {
+  const after = (waiting: number, ms: number) => {
+    const places = placesFor({ active: 4, perOrg: 4, waiting, waitingPerOrg: waiting })
+    for (let i = 0; i < 200; i++) {
+      places.enter({ id: 'past', orgId: 'a' })
+      places.leave('past', ms)
+    }
+    for (let i = 0; i < waiting + 4; i++) places.enter({ id: `a${i}`, orgId: 'a' })
+    return refusal(places, 'a')!
+  }
+  assert.is(after(8, 100), 1000)
+  assert.ok(
+    Math.abs(after(8, 4000) - 4000) < 100,
+    'half of the time in which two rounds of four are through',
+  )
+  assert.ok(Math.abs(after(16, 4000) - 8000) < 200)
+  assert.is(after(1000, 60_000), 30_000)
+})
+
+const caps = fc.record({
+  active: fc.integer({ min: 1, max: 4 }),
+  perOrg: fc.integer({ min: 1, max: 4 }),
+  waiting: fc.constant(1000),
+  waitingPerOrg: fc.constant(1000),
+})
+const commands = fc.array(
+  fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constant('arrive' as const),
+        org: fc.constantFrom('a', 'b', 'c'),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({
+        do: fc.constantFrom('finish' as const, 'come' as const),
+        pick: fc.nat(100),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constantFrom('missing' as const, 'sweep' as const),
+        pick: fc.nat(100),
+      }),
+    },
+  ),
+  { minLength: 1, maxLength: 80, size: 'max' },
+)
+
+/**
+ * A process: who arrives, who is driven, who was called and is still on the way (its document is
+ * being read), and who never comes.
+ */
+function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick?: number }[]) {
+  const places = placesFor(limits)
+  const driven: string[] = []
+  const called: string[] = []
+  const line: string[] = []
+  const began: string[] = []
+  const gone = new Set<string>()
+  let arrived = 0
+  const take = (list: string[], pick: number) => list.splice(pick % list.length, 1)[0]!
+  const begin = (id: string, may: boolean) => {
+    if (may) driven.push(id), began.push(id)
+    else if (!line.includes(id)) line.push(id)
+  }
+  const call = () => {
+    for (const id of nextIds(places)) {
+      line.splice(line.indexOf(id), 1)
+      called.push(id)
+    }
+  }
+  const hold = () => [...driven, ...called]
+  const check = () => {
+    const held = hold()
+    const of = (org: string) => held.filter(id => id[0] === org).length
+    assert.ok(
+      held.length <= limits.active && ['a', 'b', 'c'].every(org => of(org) <= limits.perOrg),
+      'the caps hold',
+    )
+    assert.equal(places.counts(), {
+      active: held.length,
+      waiting: line.length,
+      organisations: new Set(held.map(id => id[0])).size,
+    })
+    for (const id of line)
+      assert.ok(
+        held.length === limits.active || of(id[0]!) === limits.perOrg,
+        `${id} waits although there is a place`,
+      )
+  }
+  const act = (step: (typeof steps)[number]) => {
+    const pick = step.pick ?? 0
+    if (step.do === 'arrive') {
+      const id = `${step.org}${arrived++}`
+      begin(id, places.enter({ id, orgId: step.org! }))
+    } else if (step.do === 'finish' && driven.length > 0) {
+      places.leave(take(driven, pick), 5)
+      call()
+    } else if (step.do === 'come' && called.length > 0) {
+      const id = take(called, pick)
+      begin(id, places.enter({ id, orgId: id[0]! }))
+    } else if (step.do === 'missing' && called.length > 0) {
+      const id = take(called, pick)
+      gone.add(id)
+      places.giveUp(id)
+      call()
+    } else if (step.do === 'sweep' && line.length > 0) {
+      const id = line[pick % line.length]!
+      assert.is(places.enter({ id, orgId: id[0]! }), false, 'a hint moves nobody up')
+    }
+    check()
+  }
+  steps.forEach(act)
+  while (driven.length + called.length > 0) act({ do: called.length > 0 ? 'come' : 'finish' })
+  return { arrived, began, gone, line }
+}
+
+test('whatever comes, goes or stays away: caps hold, no place stays empty, everybody is driven once', () => {
+  fc.assert(
+    fc.property(caps, commands, (limits, steps) => {
+      const { arrived, began, gone, line } = simulate(limits, steps)
+      assert.equal(line, [])
+      assert.is(new Set(began).size, began.length)
+      assert.is(began.length + gone.size, arrived)
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('within an organisation the order of calls is the order of arrival', () => {
+  fc.assert(
+    fc.property(caps, commands, (limits, steps) => {
+      // Called ones come at once here: between a call and the coming only the reading of a document
+      // lies.
+      const atOnce = steps
+        .filter(one => one.do !== 'come' && one.do !== 'missing')
+        .flatMap(one => [one, ...Array.from({ length: 4 }, () => ({ do: 'come', pick: 0 }))])
+      const { began } = simulate(limits, atOnce)
+      for (const org of ['a', 'b', 'c']) {
+        const numbers = began.filter(id => id[0] === org).map(id => Number(id.slice(1)))
+        assert.equal(
+          numbers,
+          numbers.toSorted((x, y) => x - y),
+        )
+      }
+    }),
+    { numRuns: 300 },
+  )
+})
+
+test('a line without bound is not kept: what does not fit in is left to the sweep', () => {
+  const places = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
+  for (let i = 0; i < 20; i++) places.enter({ id: `a${i}`, orgId: 'a' })
+  assert.is(places.counts().waiting, 5)
+})
+
+test.run()

@@ -1,0 +1,66 @@
+// What the engine does by the clock: move the leases' beats, sweep, and let go of what is old.
+import type { Introspection, Peering } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { RunsConfig } from '../config.ts'
+import type { Driver } from './driver.ts'
+import type { Retain } from '../retention/retention.ts'
+import { cancelledTopic } from './remote-driver.ts'
+import type { Transcripts } from '../sessions/transcripts.ts'
+
+type Deps = {
+  clock: Clock
+  driver: Driver
+  sweep: () => Promise<void>
+  retain: Retain
+  transcripts: Transcripts
+  host: Introspection
+  peers: Peering
+  config: RunsConfig
+  log: Log
+  signal: AbortSignal
+  defer(undo: () => unknown): void
+}
+
+export function keepTime({
+  clock,
+  driver,
+  sweep,
+  retain,
+  transcripts,
+  host,
+  peers,
+  config,
+  log,
+  signal,
+  defer,
+}: Deps): void {
+  const every = async (ms: number, name: string, act: () => Promise<void>) => {
+    while (!signal.aborted) {
+      await act().catch((error: unknown) => log('warn', name, { error }))
+      await clock.sleep(ms, signal).catch(() => undefined)
+    }
+  }
+  const work = () => {
+    void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.beat())
+    // Not before this generation serves, and alone: until then nobody knows the tools that others
+    // bring, and the generation before sweeps too. What that gave back goes on at once.
+    void host.alone().then(() => every(config.sweep_ms, 'sweep', sweep))
+    // Not at once: a process has better things to do when it starts, and several that start
+    // together come apart.
+    void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(
+      () =>
+        void Promise.all([
+          every(config.retention_ms, 'retention', retain),
+          every(config.retention_ms, 'search', transcripts.catchUp),
+        ]),
+      () => undefined,
+    )
+  }
+  defer(() => driver.close())
+  if (host.role !== 'api') work()
+  // At its next beat the driver would see it, too.
+  defer(
+    peers.hear(cancelledTopic, data => driver.stop((data as { runId: string }).runId, 'cancelled')),
+  )
+}

@@ -1,0 +1,58 @@
+// A run as its stream has it already: its end is written there first, and its document follows when
+// the session has gone on. Whoever has read `done` must find the answer.
+import { terminalTypes } from '#contracts/events.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
+import { streamOf, type Run } from './collections.ts'
+import { readState } from './journal/journal.ts'
+import { creditsFor } from './price.ts'
+import type { Ending, Terminal } from './journal/records.ts'
+import type { Texts } from './journal/texts.ts'
+import { answerOf, heldBeyond, type State } from './journal/state.ts'
+
+export const isTerminal = ({ type, hidden }: LoggedEvent) =>
+  !hidden && (terminalTypes as readonly string[]).includes(type)
+/** What was decided, where its end stands in the stream. */
+export const alreadyEnded = ({ terminal, ending }: State): Ending | undefined =>
+  terminal && (ending ?? { terminal, usage: { inputTokens: 0, outputTokens: 0 }, charged: false })
+export const statusOf = (terminal: Terminal) =>
+  terminal.type === 'error' ? 'failed' : terminal.status
+/** What the run may be charged at its end. */
+export const creditsOf = (run: Run, state: State, { usage, charged }: Ending): number =>
+  charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0
+/** What its document says of it then. */
+export const outcomeOf = (state: State, { terminal }: Ending, credits: number, now: number) =>
+  ({
+    phase: 'closed',
+    status: statusOf(terminal),
+    endedAt: now,
+    answer: answerOf(state),
+    credits,
+  }) as const
+
+/** With its texts whole; `summary`: with what of them its document holds. */
+export type SeenEnded = (run: Run, detail?: unknown) => Promise<Run>
+export const createEnded =
+  ({
+    eventlog,
+    clock,
+    texts,
+  }: {
+    eventlog: ScopedEventlog
+    clock: Clock
+    texts: Texts
+  }): SeenEnded =>
+  async (seen, detail) => {
+    const run = detail === 'summary' ? seen : await texts.whole(seen)
+    if (run.phase !== 'placed' || run.status !== 'running') return run
+    const log = eventlog.tenant(run)
+    const stream = streamOf(run.id)
+    const { last } = await log.bounds(stream)
+    const [newest] = last === 0 ? [] : await log.read(stream, { after: last - 1, limit: 1 })
+    if (!newest || !isTerminal(newest)) return run
+    const state = await readState(log, stream)
+    const ending = alreadyEnded(state)
+    return ending
+      ? { ...run, ...outcomeOf(state, ending, creditsOf(run, state, ending), clock.now()) }
+      : run
+  }

@@ -1,0 +1,338 @@
+// What the model is given and what gives way, for conversations, files and results of any size.
+import fc from 'fast-check'
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import type { Message } from '#ports/models.ts'
+import { dataOf, endEngines, startEngine, typesOf } from '../../../test/kit/engine.ts'
+import { called, ends, lastWords, resultsIn, says, text } from '../../../test/kit/scripted-model.ts'
+import type { Tool } from '../api.ts'
+import { contextOf, type Cut } from './context.ts'
+import type { Conversation } from './conversation.ts'
+import { estimateTokens } from '../price.ts'
+import { event, stepBegins, thought, toolWhole } from '../journal/records.ts'
+import { emptyState, foldOne, type State } from '../journal/state.ts'
+
+type Sizes = {
+  context: number
+  output: number
+  request: number
+  past: readonly (readonly [number, number | undefined])[]
+  files: readonly number[]
+  results: readonly number[]
+}
+const words = (size: number, mark: string) => mark.repeat(size).slice(0, size)
+/** A run that has called tools, one an answer, and is about to think again. */
+function stateWith(results: readonly number[]): State {
+  const records = results.flatMap((size, step) => [
+    ...(step > 0 ? [stepBegins({ step, purpose: 'answer' as const })] : []),
+    toolWhole({ step, attempt: 1, call: { id: `c${step}`, name: 'look', arguments: {} } }),
+    thought({ step, attempt: 1, finish: 'tool_calls', input_tokens: 1, output_tokens: 1 }),
+    event('tool_result', {
+      step,
+      call_id: `c${step}`,
+      name: 'look',
+      status: 'ok',
+      content: words(size, 'r'),
+      truncated: false,
+      artifact_id: null,
+    }),
+  ])
+  return records.reduce(
+    (state, record, i) => foldOne(state, { ...record, seq: i + 1 }),
+    emptyState(),
+  )
+}
+function given({ context, output, request, past, files, results }: Sizes) {
+  const run = {
+    createdAt: 0,
+    request: {
+      message: words(request, 'q'),
+      app_name: 'main',
+      kb_enhance: false,
+      plan: false,
+      reasoning: false,
+      client_tz: 'UTC',
+    },
+    terms: {
+      supports: { tools: true, reasoning: true, prefill: true, resume: false },
+      contextTokens: context,
+      outputTokensMax: output,
+      instruction: 'Answer.',
+      onInterrupt: 'continue' as const,
+    },
+  }
+  const conversation: Conversation = {
+    request: run.request.message,
+    past: past.map(([asked, said], i) => ({
+      request: `${i}${words(asked, 'a')}`,
+      answer: said === undefined ? undefined : words(said, 's'),
+    })),
+    attachments: files.map((size, i) => ({ name: `file${i}`, text: words(size, 'f') })),
+  }
+  const whole: Message[] = conversation.past.flatMap(({ request: asked, answer }): Message[] => [
+    { role: 'user', content: asked },
+    ...(answer === undefined ? [] : [{ role: 'assistant' as const, content: answer }]),
+  ])
+  return {
+    conversation,
+    whole,
+    window: context - Math.min(output, Math.floor(context / 2)),
+    ...contextOf(run, conversation, stateWith(results), { purpose: 'answer', planStepsMax: 5 }),
+  }
+}
+
+const size = fc.oneof(fc.integer({ min: 1, max: 80 }), fc.integer({ min: 1, max: 4000 }))
+const sizes: fc.Arbitrary<Sizes> = fc.record({
+  context: fc.integer({ min: 100, max: 4000 }),
+  output: fc.integer({ min: 1, max: 3000 }),
+  request: size,
+  past: fc.array(fc.tuple(size, fc.option(size, { nil: undefined, freq: 5 })), { maxLength: 8 }),
+  files: fc.array(size, { maxLength: 4 }),
+  results: fc.array(size, { maxLength: 4 }),
+})
+const nothingCut: Cut = {
+  dropped_messages: 0,
+  shortened_results: 0,
+  dropped_attachment_characters: 0,
+}
+
+test("instruction, request and this run's own words are always whole, but for long results; everything fits where these fit", () => {
+  fc.assert(
+    fc.property(sizes, all => {
+      const { messages, attachments, conversation, window, cut = nothingCut } = given(all)
+      assert.ok(
+        messages[0]!.role === 'system' &&
+          messages[0]!.content.startsWith('Answer.\nIt is Thu, 01 Jan 1970'),
+      )
+      const at = messages.findLastIndex(({ role }) => role === 'user')
+      const own = messages.slice(at + 1)
+      assert.is(messages[at]!.content, conversation.request)
+      assert.equal(
+        own.map(({ role }) => role),
+        all.results.flatMap(() => ['assistant', 'tool']),
+      )
+      const heard = own
+        .filter(({ role }) => role === 'tool')
+        .map(({ content }, i) => ({ content, whole: all.results[i]! }))
+      const shortened = heard.filter(({ content }) => content.includes('left out'))
+      assert.is(shortened.length, cut.shortened_results)
+      for (const { content, whole } of heard)
+        assert.ok(
+          shortened.some(one => one.content === content)
+            ? /^r{600}\n\[\d+ characters left out\]$/.test(content) && content.length < whole
+            : content.length === whole,
+          'shortened to its beginning, and shorter, or whole',
+        )
+      const least = estimateTokens([messages[0]!, messages[at]!, ...own])
+      if (least <= window)
+        assert.ok(
+          estimateTokens(messages, attachments) <= window,
+          `${estimateTokens(messages, attachments)} of ${window}`,
+        )
+      else
+        assert.equal(
+          [messages.length, attachments],
+          [own.length + 2, []],
+          'where not even these fit, nothing else comes along',
+        )
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('the newest of the past stays, in whole exchanges, as much as fits; what is told as left out is what is missing', () => {
+  fc.assert(
+    fc.property(sizes, all => {
+      const { messages, attachments, conversation, whole, window, cut = nothingCut } = given(all)
+      const at = messages.findLastIndex(({ role }) => role === 'user')
+      const past = messages.slice(1, at)
+      assert.equal(past, whole.slice(whole.length - past.length))
+      assert.is(cut.dropped_messages, whole.length - past.length)
+      assert.ok(past.length === 0 || past[0]!.role === 'user', 'no answer without its request')
+      const kept = attachments.reduce((sum, { text: its }) => sum + its.length, 0)
+      const there = conversation.attachments.reduce((sum, { text: its }) => sum + its.length, 0)
+      assert.is(cut.dropped_attachment_characters, there - kept)
+      attachments.forEach(({ name, text: its }, i) =>
+        assert.ok(
+          name === `file${i}` &&
+            (its === conversation.attachments[i]!.text || i === attachments.length - 1),
+          'the first files, only the last of them cut',
+        ),
+      )
+      const dropped = whole.length - past.length
+      if (dropped > 0) {
+        const exchange = whole.slice(
+          whole[dropped - 1]!.role === 'assistant' ? dropped - 2 : dropped - 1,
+          dropped,
+        )
+        assert.ok(
+          estimateTokens([...messages, ...exchange], attachments) > window - 2 - all.past.length,
+          'one more would have fitted',
+        )
+      }
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('where everything fits, everything is there, and nothing is said of a cut', () => {
+  const { messages, attachments, cut, whole, conversation } = given({
+    context: 4000,
+    output: 100,
+    request: 50,
+    past: [
+      [20, 30],
+      [20, undefined],
+      [20, 30],
+    ],
+    files: [100, 200],
+    results: [700, 700],
+  })
+  assert.equal(
+    [cut, attachments, messages.slice(1, 6)],
+    [undefined, conversation.attachments, whole],
+  )
+  assert.ok(messages.every(({ content }) => !content.includes('left out')))
+})
+
+test('old results give way first; files leave the past its part', () => {
+  const results = given({
+    context: 1000,
+    output: 500,
+    request: 10,
+    past: [],
+    files: [],
+    results: [1000, 1000],
+  })
+  assert.equal(
+    results.messages
+      .filter(({ role }) => role === 'tool')
+      .map(({ content }) => content.length === 1000),
+    [false, true],
+  )
+  assert.equal(results.cut, { ...nothingCut, shortened_results: 1 })
+  const files = given({
+    context: 1000,
+    output: 500,
+    request: 10,
+    past: [
+      [40, 200],
+      [40, 200],
+    ],
+    files: [8000],
+    results: [],
+  })
+  assert.ok(
+    files.messages.length > 2 &&
+      files.attachments[0]!.text.length > 1000 &&
+      files.cut!.dropped_attachment_characters > 5000,
+  )
+})
+
+const long: Tool = {
+  name: 'long',
+  description: 'Says much.',
+  parameters: { type: 'object' },
+  effect: 'none',
+  run: () => ({ content: words(1500, 'r') }),
+}
+const short: Tool = { ...long, name: 'short', run: () => ({ content: 'r' }) }
+const small = { contextTokens: 800, outputTokensMax: 100 }
+test('a conversation that outgrows the window goes on: readers are told once what the model was not given', async () => {
+  const engine = await startEngine(
+    request => {
+      const tool = { look: 'long', brief: 'short' }[lastWords(request)]
+      const heard = resultsIn(request).length
+      return tool && heard < 2
+        ? [[text('I look. '), called(`c${heard}`, tool), ...ends('tool_calls')]]
+        : says(words(1350, 's'))
+    },
+    { model: small, tools: [long, short] },
+  )
+  const { run_id: id, session_id } = await engine.chat('first')
+  await engine.read(id)
+  assert.not.ok(typesOf(await engine.answered('second', { session_id })).includes('context_cut'))
+  const third = await engine.answered('third', { session_id })
+  const contents = (asked: number) =>
+    engine.model.requests[asked]!.messages.slice(1).map(({ content }) => content.slice(0, 6))
+  assert.equal(
+    [dataOf(third, 'context_cut'), typesOf(third)[0]],
+    [[{ ...nothingCut, dropped_messages: 2 }], 'context_cut'],
+  )
+  assert.equal(
+    [contents(1), contents(2)],
+    [
+      ['first', 'ssssss', 'second'],
+      ['second', 'ssssss', 'third'],
+    ],
+  )
+  // Results of this run push the past out, then have to give way themselves.
+  const fourth = await engine.answered('look', { session_id })
+  const told = dataOf(fourth, 'context_cut')
+  assert.equal(told, [
+    { ...nothingCut, dropped_messages: 4 },
+    { ...nothingCut, dropped_messages: 6 },
+    { ...nothingCut, dropped_messages: 6, shortened_results: 1 },
+  ])
+  assert.equal(typesOf(fourth), [
+    'context_cut',
+    'token',
+    'tool_call',
+    'tool_result',
+    'context_cut',
+    'token',
+    'token',
+    'tool_call',
+    'tool_result',
+    'context_cut',
+    'token',
+    'token',
+    'usage',
+    'done',
+  ])
+  assert.equal(
+    resultsIn(engine.model.requests[5]!).map(result => result.length === 1500),
+    [false, true],
+  )
+  const fifth = await engine.answered('brief', { session_id })
+  assert.equal(
+    [typesOf(fifth).filter(type => type === 'tool_result').length, dataOf(fifth, 'context_cut')],
+    [2, [{ ...nothingCut, dropped_messages: 6 }]],
+    'what is cut alike in the next call is not told again',
+  )
+  await engine.stop()
+})
+
+test('a file that does not fit is cut, and told of', async () => {
+  const engine = await startEngine(() => says('read'), { model: small })
+  const content_base64 = Buffer.from(words(4000, 'The harbour was dredged. ')).toString('base64')
+  const { token } = engine.who
+  const { upload_id: upload } = (
+    await engine.call('POST', '/uploads', {
+      token,
+      body: { filename: 'a.txt', mime: 'text/plain', content_base64 },
+    })
+  ).body as { upload_id: string }
+  const list = await engine.answered('read', { attachments: [upload] })
+  const [first] = engine.model.requests
+  assert.equal(dataOf(list, 'context_cut'), [
+    { ...nothingCut, dropped_attachment_characters: 4000 - first!.attachments![0]!.text.length },
+  ])
+  assert.ok(
+    first!.attachments![0]!.text.length > 500 &&
+      estimateTokens(first!.messages, first!.attachments) <= 700,
+  )
+  await engine.stop()
+})
+
+test('a request that is longer than the window is refused before anything is held', async () => {
+  const engine = await startEngine(() => says('ok'), { model: small })
+  const refused = await engine.start(words(3300, 'q'))
+  assert.is(refused.status, 400)
+  assert.match((refused.body as { detail: string }).detail, /^message: .*about 800 tokens/)
+  assert.equal(await engine.balance(), { balance: 1000, held: 0, available: 1000 })
+  await engine.stop()
+})
+
+test.after(endEngines)
+test.run()

@@ -1,0 +1,92 @@
+// What was said in the session before this run, and what the user put beside the words.
+import type { Attachment, Message } from '#ports/models.ts'
+import type { ScopedStorage } from '#ports/storage.ts'
+import { Runs, type Run } from '../collections.ts'
+import type { SeenEnded } from '../outcome.ts'
+import { charsPerToken } from '../price.ts'
+import { withTexts, type ReadTexts } from '../sessions/copies.ts'
+
+/** Past runs that a conversation reaches back to, and their characters. */
+const historyRunsMax = 50
+const historyCharsMax = 2_000_000
+
+/**
+ * A request with its answer; the answer is missing where the conversation was cut back to the
+ * request.
+ */
+export type Exchange = { readonly request: string; readonly answer: string | undefined }
+export type Conversation = {
+  /** The oldest first. */ readonly past: readonly Exchange[]
+  readonly request: string
+  readonly attachments: readonly ReadAttachment[]
+}
+/** `unread`: characters that could have been read, and would not have fitted. */
+export type ReadAttachment = Attachment & { readonly unread?: number }
+/** Text of uploads by their ids, in that order; of all together, at most so many characters. */
+export type ReadUploads = (
+  scope: { readonly orgId: string; readonly userId: string },
+  ids: readonly string[],
+  charsMax: number,
+) => Promise<readonly ReadAttachment[]>
+
+type Draft = Pick<
+  Run,
+  'id' | 'orgId' | 'userId' | 'sessionId' | 'opensSession' | 'request' | 'terms'
+>
+
+export type ReadConversation = (run: Draft) => Promise<Conversation>
+type Deps = {
+  readonly store: ScopedStorage
+  readonly readUploads: ReadUploads
+  readonly ended: SeenEnded
+  readonly readTexts: ReadTexts
+}
+
+/**
+ * `opensSession` spares the look-up where there can be no history. Files of earlier messages come
+ * after those of this one.
+ */
+export const createConversation =
+  ({ store, readUploads, ended, readTexts }: Deps): ReadConversation =>
+  async run => {
+    const past: Exchange[] = []
+    const ids: string[] = [...(run.request.attachments ?? [])]
+    if (!run.opensSession) {
+      // The run before this one may have ended, and its document not have heard of it.
+      const { items } = await store.tenant(run).find(Runs, {
+        where: {
+          sessionId: run.sessionId,
+          id: { lt: run.id },
+          status: { in: ['done', 'running'] },
+        },
+        orderBy: ['id', 'desc'],
+        limit: historyRunsMax,
+      })
+      let chars = 0
+      for await (const { status, request, answer, answerCut } of withTexts(run, items, {
+        ended,
+        readTexts,
+      })) {
+        if (status !== 'done') continue
+        chars += request.message.length + (answer?.length ?? 0)
+        if (chars > historyCharsMax) break
+        past.unshift({ request: request.message, answer: answerCut ? undefined : (answer ?? '') })
+        ids.push(...(request.attachments ?? []))
+      }
+    }
+    // More than the window holds nobody could use.
+    return {
+      past,
+      request: run.request.message,
+      attachments:
+        ids.length === 0
+          ? []
+          : await readUploads(run, [...new Set(ids)], run.terms.contextTokens * charsPerToken),
+    }
+  }
+
+export const messagesOf = ({ past }: Conversation): Message[] =>
+  past.flatMap(({ request, answer }): Message[] => [
+    { role: 'user', content: request },
+    ...(answer === undefined ? [] : [{ role: 'assistant' as const, content: answer }]),
+  ])

@@ -1,0 +1,346 @@
+// What conversations say, in the search index: written when a run ends, and taken out again with
+// it. A mark on the run's document is the promise, the call that follows an end is its wake-up.
+import { hasCode } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { Passage, ScopedSearch, SharedPassages } from '#ports/search.ts'
+import type { ScopedStorage } from '#ports/storage.ts'
+import {
+  Runs,
+  SearchProgresses,
+  SearchRemovals,
+  Sessions,
+  type Run,
+  type Session,
+} from '../collections.ts'
+import type { RunsConfig } from '../config.ts'
+import type { Texts } from '../journal/texts.ts'
+
+export const transcriptsReason =
+  'search: conversations that the index does not hold yet, or still holds, of every organisation'
+/**
+ * The collection in the index. Words as they stand: a message does not say its language, and names
+ * have no stem.
+ */
+export const transcripts = 'conversations',
+  spec = { languages: ['none'] } as const
+/**
+ * A message is indexed in pieces: none is more than a passage may hold, nor costs more than a few
+ * milliseconds.
+ */
+const pieceChars = 20_000
+/** A piece ends at a space where there is one in its last characters. */
+const spaceChars = 200
+/** Of one call to the index. */
+const batchChars = 1_000_000
+const batchPassages = 500
+/** Runs that wait to be indexed in this process; others are found by their mark. */
+const waitingMax = 5000
+const runsTogether = 200
+/**
+ * Of those that are looked for in the background, so many at a time, and so many times in one go.
+ */
+const pageRuns = 200
+const pagesAtOnce = 25
+/** Whoever was to do it and has not after so many milliseconds is gone. */
+const staleMs = 60_000
+
+export const placeOf = {
+  user: (userId: string) => `${userId}/`,
+  session: ({ userId, id }: Pick<Session, 'userId' | 'id'>) => `${userId}/${id}/`,
+  run: ({ userId, sessionId, id }: Pick<Run, 'userId' | 'sessionId' | 'id'>) =>
+    `${userId}/${sessionId}/${id}/`,
+  /** Before every run of the session. */
+  title: (session: Pick<Session, 'userId' | 'id'>) => `${placeOf.session(session)}!`,
+}
+const titleOf = (session: Session): Passage => ({
+  id: placeOf.title(session),
+  text: session.title.toWellFormed(),
+})
+
+type Role = 'user' | 'assistant'
+/** Whose piece of a run's texts it is, as the last part of its id says. */
+const signs: Readonly<Record<Role, string>> = { user: 'm', assistant: 'r' }
+type Parts = {
+  readonly sessionId: string
+  readonly run: { readonly id: string; readonly role: Role } | undefined
+}
+/** The parts of an id that was made here; no run for a title. */
+export function partsOf(id: string): Parts {
+  const [, sessionId = '', runId = '!', piece = ''] = id.split('/')
+  if (runId === '!') return { sessionId, run: undefined }
+  return {
+    sessionId,
+    run: { id: runId, role: piece.startsWith(signs.user) ? 'user' : 'assistant' },
+  }
+}
+
+function* piecesOf(text: string, charsMax: number): Generator<string> {
+  const all = text.slice(0, charsMax).toWellFormed()
+  for (let at = 0; at < all.length; ) {
+    const end = Math.min(all.length, at + pieceChars)
+    const space = end < all.length ? all.lastIndexOf(' ', end) : -1
+    const cut = space > Math.max(at, end - spaceChars) ? space : end
+    yield all.slice(at, cut).toWellFormed()
+    at = cut
+  }
+}
+function passagesOf(run: Run, charsMax: number): Passage[] {
+  const place = placeOf.run(run)
+  const pieces = (role: Role, text: string) =>
+    Array.from(
+      piecesOf(text, charsMax),
+      (piece, n): Passage => ({
+        id: `${place}${signs[role]}${String(n).padStart(4, '0')}`,
+        text: piece,
+      }),
+    )
+  return [
+    ...pieces('user', run.request.message),
+    ...(run.answerCut ? [] : pieces('assistant', run.answer ?? '')),
+  ]
+}
+const batches = function* (passages: readonly Passage[]): Generator<Passage[]> {
+  for (let at = 0; at < passages.length; ) {
+    let end = at
+    let chars = 0
+    while (
+      end < passages.length &&
+      end - at < batchPassages &&
+      (end === at || chars + passages[end]!.text.length <= batchChars)
+    )
+      chars += passages[end++]!.text.length
+    yield passages.slice(at, end)
+    at = end
+  }
+}
+
+type Org = { readonly orgId: string }
+type Deps = {
+  readonly store: ScopedStorage
+  readonly search: ScopedSearch
+  readonly texts: Texts
+  readonly clock: Clock
+  readonly log: Log
+  readonly config: RunsConfig
+  readonly signal: AbortSignal
+}
+export type Transcripts = ReturnType<typeof createTranscripts>
+
+export function createTranscripts({ store, search, texts, clock, log, config, signal }: Deps) {
+  // Their ids alone: documents that wait would outlive the young generation, and cost the garbage
+  // collector more than reading them does.
+  const waiting = new Map<string, Org>()
+  let defined: Promise<void> | undefined
+  let working: Promise<void> | undefined
+
+  /** The index, its collection made: once, and again after it failed. */
+  const indexOf = async (scope: Org): Promise<SharedPassages> => {
+    const index = search.shared(scope)
+    defined ??= index.define(transcripts, spec).catch((error: unknown) => {
+      defined = undefined
+      throw error
+    })
+    await defined
+    return index
+  }
+  const put = async (index: SharedPassages, passages: readonly Passage[]): Promise<void> => {
+    for (const batch of batches(passages))
+      for (const { error } of (await index.index(transcripts, batch, { signal })).errors)
+        throw error
+  }
+  /** The titles of these conversations. */
+  const writeTitles = async (scope: Org, sessions: readonly Session[]): Promise<void> => {
+    if (sessions.length === 0) return
+    await put(await indexOf(scope), sessions.map(titleOf))
+    for (const { id, title, unindexed } of sessions) {
+      if (unindexed !== undefined)
+        await store
+          .tenant(scope)
+          .update(Sessions, id, { unset: ['unindexed'] }, { if: { title, unindexed } })
+    }
+  }
+  /**
+   * Runs of one organisation, at most `runsTogether`. What a copy has from its source is found
+   * there. Whatever went away meanwhile is taken out again.
+   */
+  const write = async (scope: Org, runs: readonly Run[]): Promise<void> => {
+    const closed = runs.filter(({ phase }) => phase === 'closed')
+    const ids = closed.map(({ id }) => id)
+    if (ids.length === 0) return
+    const index = await indexOf(scope)
+    const own = store.tenant(scope)
+    const removeUnder = (prefix: string) => index.remove(transcripts, { where: { id: { prefix } } })
+    for (const run of closed)
+      if (run.answerCut) await removeUnder(placeOf.run(run) + signs.assistant)
+    const passages = (run: Run) => passagesOf(run, config.search_chars_max)
+    const withTexts = closed.filter(({ source }) => source === undefined)
+    await put(index, withTexts.filter(({ long }) => long === undefined).flatMap(passages))
+    for (const run of withTexts)
+      if (run.long !== undefined) await put(index, passages(await texts.whole(run)))
+    // A mark that was set anew meanwhile stands for what was not written here.
+    const marked = Math.max(...closed.map(({ unindexed = 0 }) => unindexed))
+    await own.updateMany(
+      Runs,
+      { id: { in: ids }, unindexed: { lte: marked } },
+      { unset: ['unindexed'] },
+    )
+    if ((await own.count(Runs, { id: { in: ids } })) === ids.length) return
+    const left = new Set(
+      (await own.find(Runs, { where: { id: { in: ids } }, limit: runsTogether })).items.map(
+        ({ id }) => id,
+      ),
+    )
+    for (const run of closed) if (!left.has(run.id)) await removeUnder(placeOf.run(run))
+  }
+  const writeAll = async (runs: readonly Run[]): Promise<void> => {
+    for (const [orgId, some] of Map.groupBy(runs, run => run.orgId))
+      for (let at = 0; at < some.length; at += runsTogether)
+        await write({ orgId }, some.slice(at, at + runsTogether))
+  }
+  /**
+   * Of conversations that these runs opened. A title that nobody has changed is the beginning of
+   * the first message: it needs no place of its own.
+   */
+  const writeTitlesOf = async (runs: readonly Run[]): Promise<void> => {
+    const opening = runs.filter(({ opensSession }) => opensSession)
+    for (const [orgId, some] of Map.groupBy(opening, run => run.orgId)) {
+      const ids = some.map(({ sessionId }) => sessionId)
+      const { items } = await store
+        .tenant({ orgId })
+        .find(Sessions, { where: { id: { in: ids } }, limit: pageRuns })
+      await writeTitles({ orgId }, items)
+    }
+  }
+  /**
+   * Conversations of before there was an index, in the order of their runs; where a process ended
+   * another goes on.
+   */
+  const goBack = async (): Promise<void> => {
+    const all = store.system(transcriptsReason)
+    const id = transcripts
+    for (let page = 0; page < pagesAtOnce && !signal.aborted; page++) {
+      const { after, done } = (await all.get(SearchProgresses, id)) ?? { after: '', done: false }
+      if (done) return
+      const { items } = await all.find(Runs, {
+        where: { phase: 'closed', id: { gt: after } },
+        limit: pageRuns,
+      })
+      await writeAll(items)
+      await writeTitlesOf(items)
+      const next = { after: items.at(-1)?.id ?? after, done: items.length === 0 }
+      if (
+        !(await all.update(SearchProgresses, id, { set: next }, { if: { after } })) &&
+        after === ''
+      )
+        await all
+          .insert(SearchProgresses, { id, ...next })
+          .catch((error: unknown) => hasCode(error, 'DUPLICATE') || Promise.reject(error))
+    }
+  }
+  /** What waits of one organisation, some runs at a time. */
+  const drain = async (): Promise<void> => {
+    // Runs that end together are written together.
+    await clock.sleep(config.search_wait_ms, signal)
+    for (
+      let first = waiting.values().next().value;
+      first && !signal.aborted;
+      first = waiting.values().next().value
+    ) {
+      const { orgId } = first
+      const ids = waiting
+        .entries()
+        .filter(([, scope]) => scope.orgId === orgId)
+        .take(runsTogether)
+        .map(([id]) => id)
+        .toArray()
+      for (const id of ids) waiting.delete(id)
+      const { items } = await store
+        .tenant({ orgId })
+        .find(Runs, { where: { id: { in: ids } }, limit: runsTogether })
+      await write({ orgId }, items)
+    }
+  }
+  const failed = (error: unknown) => void (signal.aborted || log('warn', 'search', { error }))
+  const wake = () => {
+    working ??= drain()
+      .catch((error: unknown) => {
+        // They keep their marks, and are found by them.
+        waiting.clear()
+        failed(error)
+      })
+      .finally(() => {
+        working = undefined
+        if (waiting.size > 0 && !signal.aborted) wake()
+      })
+  }
+  const remove = async ({
+    id,
+    orgId,
+    prefix,
+  }: {
+    readonly id: string
+    readonly orgId: string
+    readonly prefix: string
+  }): Promise<void> => {
+    await (await indexOf({ orgId })).remove(transcripts, { where: { id: { prefix } } })
+    await store.tenant({ orgId }).remove(SearchRemovals, id)
+  }
+
+  return {
+    indexOf,
+    /** The run has ended, or has changed since; its document carries the mark. */
+    note({ id, orgId }: Pick<Run, 'id' | 'orgId'>): void {
+      if (waiting.size >= waitingMax) return
+      waiting.set(id, { orgId })
+      wake()
+    },
+    /** Before what lies there is removed: the note of it outlives a crash. */
+    async removing(scope: Org, prefix: string): Promise<() => void> {
+      const removal = { id: clock.id(), orgId: scope.orgId, prefix, createdAt: clock.now() }
+      await store.tenant(scope).insert(SearchRemovals, removal)
+      return () => void remove(removal).catch(failed)
+    },
+    /** The conversation is called otherwise now; its document carries the mark. */
+    renamed(session: Session): void {
+      void writeTitles(session, [session]).catch(failed)
+    },
+    /**
+     * What others left undone, and what was said before there was an index: a bounded number of
+     * each.
+     */
+    async catchUp(): Promise<void> {
+      const due = { lt: clock.now() - staleMs }
+      const all = store.system(transcriptsReason)
+      await writeAll(
+        (
+          await all.find(Runs, {
+            where: { unindexed: due },
+            orderBy: ['unindexed', 'asc'],
+            limit: pageRuns,
+          })
+        ).items,
+      )
+      const { items: renamed } = await all.find(Sessions, {
+        where: { unindexed: due },
+        orderBy: ['unindexed', 'asc'],
+        limit: pageRuns,
+      })
+      for (const [orgId, sessions] of Map.groupBy(renamed, session => session.orgId))
+        await writeTitles({ orgId }, sessions)
+      for (const removal of (
+        await all.find(SearchRemovals, {
+          where: { createdAt: due },
+          orderBy: ['createdAt', 'asc'],
+          limit: pageRuns,
+        })
+      ).items)
+        await remove(removal)
+      await goBack()
+    },
+    /** Everything is written anew, in the background. */
+    async again(): Promise<void> {
+      await store.system(transcriptsReason).remove(SearchProgresses, transcripts)
+    },
+  }
+}

@@ -1,0 +1,385 @@
+// The tool calls of one answer: intent, then body, then outcome, each known before the next begins.
+import { createHash } from 'node:crypto'
+import { isFault, type Json } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { NewEvent } from '#ports/eventlog.ts'
+import type { Question, Tool, ToolCallInfo } from '../api.ts'
+import type { Audit } from '../tools/audit-log.ts'
+import { clip, jsonBytes } from '../journal/bytes.ts'
+import type { Run } from '../collections.ts'
+import type { Journal } from '../journal/journal.ts'
+import { outcomeOf } from '../tools/questions.ts'
+import { event } from '../journal/records.ts'
+import type { Asked, CallState, Outcome, Step } from '../journal/state.ts'
+import type { Stopper } from '../engine/cancellation.ts'
+import type { Allowed, Toolbox } from '../tools/tool-registry.ts'
+import type { Traced } from '../telemetry/spans.ts'
+
+export type Calling = {
+  readonly run: Run
+  readonly toolbox: Toolbox
+  readonly allowed: Allowed
+  readonly clock: Clock
+  readonly log: Log
+  readonly stopper: Stopper
+  readonly spans: Traced
+  readonly audit: Audit
+  /**
+   * Resolves when everything journalled so far is on disk and the lease is still ours, by the
+   * storage's word; rejects when it is not.
+   */
+  readonly secure: () => Promise<void>
+  /** Resolves when everything journalled so far is on disk. */
+  readonly written: () => Promise<void>
+  /** Keeps a long result whole; its id. */
+  readonly keep: (
+    key: string,
+    name: string,
+    content: string,
+  ) => Promise<{ id: string; filename: string }>
+  readonly questionMs: number
+  readonly resultCharsMax: number
+  /** As JSON. */
+  readonly resultBytesMax: number
+  readonly questionBytesMax: number
+}
+const timeoutDefaultMs = 30_000
+const errorCharsMax = 500
+/**
+ * Where something is away: how often it is tried again, and how long before the first of these
+ * tries, in milliseconds;
+ *  twice as long before each further one, up to a bound. Together that is some seven seconds.
+ */
+const awayTriesMax = 8
+const awayMs = 50
+const awayMsMax = 2000
+const unknownOutcome: Outcome = {
+  status: 'unknown',
+  content:
+    'It is not known whether this call was carried out. It was not repeated. Tell the ' +
+    'user, and do not call it again unless the user asks for it.',
+}
+
+/**
+ * The same for every try of this call, and for no other: a UUID (version 8, RFC 9562 section 5.8)
+ * of where it stands in its run.
+ */
+export function keyOf(runId: string, step: number, callId: string): string {
+  const hex = createHash('sha256')
+    .update(JSON.stringify([runId, step, callId]))
+    .digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-9${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+type Info = Omit<ToolCallInfo, 'signal'>
+const effectOf = ({ effect = 'once' }: Tool) => effect
+
+/** Of the platform's own: what a body did before it was told this may stand all the same. */
+const isAway = (error: unknown): boolean =>
+  isFault(error) && (error.code === 'UNAVAILABLE' || error.code === 'STORAGE_FULL')
+/** `away`: it failed because something that the platform stands on was away. */
+type Failure = Outcome & { readonly away?: true }
+
+/**
+ * Lets a tool act within its time. An outcome where it did not come to an answer; rejects only when
+ * the driver must stop. A body that ignores its signal is left behind.
+ */
+async function within<T>(
+  tool: Tool,
+  info: Info,
+  act: (info: ToolCallInfo) => T | Promise<T>,
+  { clock, stopper, log }: Calling,
+): Promise<{ readonly answer: T } | Failure> {
+  const ms = tool.timeoutMs ?? timeoutDefaultMs
+  const limit = new AbortController()
+  const over = new AbortController()
+  const driver = stopper.signal()
+  const signal = AbortSignal.any([driver, limit.signal])
+  const late = clock.sleep(ms, over.signal).then(
+    () => limit.abort(new Error('The time limit of the tool.')),
+    () => undefined,
+  )
+  const ended = new Promise<never>((_, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+  )
+  try {
+    return {
+      answer: await Promise.race([Promise.resolve().then(() => act({ ...info, signal })), ended]),
+    }
+  } catch (error) {
+    if (driver.aborted && stopper.stopped() !== 'cancelled') throw error
+    if (limit.signal.aborted || driver.aborted) {
+      if (effectOf(tool) === 'once') return unknownOutcome
+      return {
+        status: 'failed',
+        content: limit.signal.aborted
+          ? `The tool took longer than ${ms} ms.`
+          : 'The run was cancelled.',
+      }
+    }
+    if (!isFault(error))
+      log('warn', 'tool.failed', {
+        tool: tool.name,
+        run: info.runId,
+        organisation: info.orgId,
+        error,
+      })
+    return {
+      status: 'failed',
+      content: (error instanceof Error ? error.message : String(error)).slice(0, errorCharsMax),
+      ...(isAway(error) ? { away: true } : {}),
+    }
+  } finally {
+    over.abort()
+    await late
+    // A signal that is made of others stays for ever while somebody listens to it and it has not
+    // aborted.
+    limit.abort('over')
+  }
+}
+
+/** `artifact`: what the call has made for the user. */
+type Made = Outcome & { readonly artifact?: { readonly id: string; readonly filename: string } }
+const madeOf = ({ artifact }: Pick<Made, 'artifact'>) => (artifact ? { artifact } : {})
+type Result = Made | { readonly ask: Question }
+type Tried = Result & Pick<Failure, 'away'>
+
+async function once(
+  tool: Tool,
+  args: Json,
+  info: Info,
+  callId: string,
+  calling: Calling,
+): Promise<Tried> {
+  const act = () => within(tool, info, call => tool.run(args, call), calling)
+  const result = await calling.spans.tool(
+    tool.name,
+    callId,
+    act,
+    outcome =>
+      !('answer' in outcome) || ('isError' in outcome.answer && outcome.answer.isError === true),
+  )
+  if (!('answer' in result)) return result
+  return 'ask' in result.answer
+    ? result.answer
+    : {
+        status: result.answer.isError ? 'failed' : 'ok',
+        content: String(result.answer.content),
+        ...madeOf(result.answer),
+      }
+}
+
+/** A call whose body may have begun: what acts on the world and cannot tell is not called again. */
+async function again(
+  tool: Tool,
+  args: Json,
+  info: Info,
+  callId: string,
+  calling: Calling,
+): Promise<Tried> {
+  if (effectOf(tool) !== 'once') return once(tool, args, info, callId, calling)
+  const { probe } = tool
+  const found = probe ? await within(tool, info, call => probe(call.key, call), calling) : undefined
+  if (found && !('answer' in found) && found.away) return { ...unknownOutcome, away: true }
+  if (!found || !('answer' in found) || found.answer === undefined) return unknownOutcome
+  if (found.answer === 'not done') return once(tool, args, info, callId, calling)
+  return 'ask' in found.answer
+    ? found.answer
+    : { status: 'ok', content: found.answer.content, ...madeOf(found.answer) }
+}
+/**
+ * What the platform's own parts have cut short by their absence goes on when they are back, where
+ * it may. While the storage is away, another driver does; but it comes back in pieces, one
+ * connection after
+ * the other, so that once more is not enough. A part that stays away is told.
+ */
+async function persist(
+  tool: Tool,
+  args: Json,
+  info: Info,
+  callId: string,
+  calling: Calling,
+  first: typeof once,
+): Promise<Result> {
+  const { clock, stopper } = calling
+  let tried = await first(tool, args, info, callId, calling)
+  for (
+    let tries = 0;
+    tries < awayTriesMax &&
+    tried.away &&
+    (effectOf(tool) !== 'once' || tool.probe) &&
+    stopper.stopped() !== 'cancelled';
+    tries++
+  ) {
+    await calling.secure()
+    await clock
+      .sleep(Math.min(awayMsMax, awayMs * 2 ** tries) * (0.5 + clock.random()), stopper.signal())
+      .catch((error: unknown) =>
+        stopper.stopped() === 'cancelled' ? undefined : Promise.reject(error),
+      )
+    tried = await again(tool, args, info, callId, calling)
+  }
+  return tried
+}
+
+/** What of a result the model reads, where that is not all of it. */
+function excerptOf(whole: string, { resultCharsMax, resultBytesMax }: Calling): string | undefined {
+  const excerpt = clip(whole.slice(0, resultCharsMax), resultBytesMax)
+  return excerpt.length < whole.length ? excerpt : undefined
+}
+
+/**
+ * Brings every call of the step to its outcome, as far as that goes without the user. Answers the
+ * questions that are open then, the first that was asked first.
+ */
+export async function callTools(
+  journal: Journal,
+  step: Step,
+  calling: Calling,
+): Promise<readonly Asked[]> {
+  const { run, toolbox, allowed, clock, audit } = calling
+  const info = ({ call }: CallState): Info => ({
+    orgId: run.orgId,
+    userId: run.userId,
+    runId: run.id,
+    sessionId: run.sessionId,
+    key: keyOf(run.id, step.index, call.id),
+    timeZone: run.request.client_tz,
+  })
+  const place = ({ call }: CallState) => ({ step: step.index, call_id: call.id, name: call.name })
+  const begins = (one: CallState, args: Json) =>
+    event('tool_call', { ...place(one), arguments: args })
+
+  const finish = async (one: CallState, outcome: Made): Promise<void> => {
+    const whole = outcome.content
+    const excerpt = excerptOf(whole, calling)
+    const records: NewEvent[] = []
+    const told = ({ id, filename }: { id: string; filename: string }) =>
+      records.push(
+        event('artifact', { artifact_id: id, filename, step: step.index, call_id: one.call.id }),
+      )
+    if (outcome.artifact) told(outcome.artifact)
+    const kept =
+      excerpt === undefined
+        ? undefined
+        : await calling.keep(`result:${info(one).key}`, one.call.name, whole)
+    if (kept) told(kept)
+    const content = kept
+      ? `${excerpt}\n[${whole.length - excerpt!.length} more characters in the artifact ${kept.id}]`
+      : whole
+    journal.write(
+      ...records,
+      event('tool_result', {
+        ...place(one),
+        status: outcome.status,
+        content,
+        truncated: kept !== undefined,
+        artifact_id: kept?.id ?? null,
+      }),
+    )
+    await audit.ended(run, info(one).key, outcome.status)
+  }
+  /**
+   * Of a call that was made and whose body never ran. Both records stand together: a driver that
+   * takes over must not think that it has begun.
+   */
+  const refuse = async (one: CallState, { status, content }: Outcome): Promise<void> => {
+    const tool = toolbox.find(one.call.name, allowed)
+    await audit.refused(
+      run,
+      {
+        ...info(one),
+        tool: one.call.name,
+        effect: tool ? effectOf(tool) : 'none',
+        step: step.index,
+      },
+      status,
+    )
+    journal.write(
+      begins(one, one.call.arguments),
+      event('tool_result', { ...place(one), status, content, truncated: false, artifact_id: null }),
+    )
+  }
+  const ask = (one: CallState, kind: Asked['kind'], data: Record<string, Json>) => {
+    journal.write(
+      event(kind, {
+        ...data,
+        ...place(one),
+        question_id: clock.id(),
+        expires_at: new Date(clock.now() + calling.questionMs).toISOString(),
+      }),
+    )
+  }
+  const settle = async (one: CallState, result: Result): Promise<void> => {
+    if (!('ask' in result)) return finish(one, result)
+    const { kind, ...question } = result.ask
+    const bytes = jsonBytes(question)
+    if (bytes > calling.questionBytesMax)
+      return finish(one, {
+        status: 'failed',
+        content:
+          `The tool asked a question of ${bytes} bytes, more than ` +
+          `${calling.questionBytesMax}.`,
+      })
+    ask(one, kind, question as unknown as Record<string, Json>)
+  }
+  /** Why the call cannot be made; undefined where it can. */
+  const refusal = ({ call, refused }: CallState, tool: Tool | undefined): Outcome | undefined => {
+    const why =
+      refused ??
+      (tool
+        ? toolbox.misfit(tool, call.arguments)
+        : `There is no tool ${JSON.stringify(call.name.slice(0, 80))}.`)
+    return why === undefined ? undefined : { status: 'failed', content: why }
+  }
+
+  const work = async (one: CallState): Promise<void> => {
+    const tool = toolbox.find(one.call.name, allowed)
+    const answered = one.asked && one.answered ? outcomeOf(one.asked, one.answered) : undefined
+    if (answered) return one.begun ? finish(one, answered) : refuse(one, answered)
+    const refused = refusal(one, tool)
+    if (refused) return one.begun ? finish(one, unknownOutcome) : refuse(one, refused)
+    const args = toolbox.argumentsOf(tool!, one.call.arguments)
+    return act(one, tool!, args)
+  }
+  const act = async (one: CallState, tool: Tool, args: Json): Promise<void> => {
+    if (tool.approval && !one.answered)
+      return ask(one, 'approval', { action: tool.name, arguments: args })
+    // Under another driver.
+    if (one.begun)
+      return settle(one, await persist(tool, args, info(one), one.call.id, calling, again))
+    journal.write(begins(one, args))
+    await audit.began(run, {
+      ...info(one),
+      tool: tool.name,
+      effect: effectOf(tool),
+      step: step.index,
+    })
+    // A body may be the end of its process: which one it was stands on disk before. What acts on
+    // the world asks once more whether it may, too.
+    if (effectOf(tool) !== 'none') await calling.secure()
+    else await calling.written()
+    return calling.stopper.whileActing(async () =>
+      settle(one, await persist(tool, args, info(one), one.call.id, calling, once)),
+    )
+  }
+
+  const isParallel = ({ call }: CallState) => {
+    const tool = toolbox.find(call.name, allowed)
+    return tool !== undefined && (tool.parallel ?? tool.effect === 'none')
+  }
+  const isWaiting = ({ asked, answered }: CallState) =>
+    asked !== undefined && answered === undefined
+  for (;;) {
+    const open = step.calls.filter(({ outcome }) => outcome === undefined)
+    // What may run beside others does, up to the first that may not: that one waits for all before
+    // it, whatever they wait for.
+    const until = open.findIndex(one => !isParallel(one))
+    const together = until === 0 ? open.slice(0, 1) : open.slice(0, until < 0 ? open.length : until)
+    const ready = together.filter(one => !isWaiting(one))
+    if (ready.length === 0) return together.map(({ asked }) => asked!)
+    await Promise.all(ready.map(work))
+    if (calling.stopper.stopped() !== undefined) throw calling.stopper.stopped()
+  }
+}

@@ -1,0 +1,239 @@
+// What must hold of every run, told from its log and the ledger alone. Used by the simulation, by
+// the tests with real processes, and by `verify` on a living installation.
+import type { Entry } from '#ports/billing.ts'
+import type { LoggedEvent } from '#ports/eventlog.ts'
+import { spanOf } from '../journal/compact.ts'
+import { partOf } from '../steps/hold.ts'
+
+/** One sentence for each thing that does not hold. */
+export type Violations = string[]
+type Fields = Record<string, unknown>
+type StepTrail = {
+  attempt: number
+  text: number
+  accepted: boolean
+  calls: Map<string, { begun: boolean; asked: boolean; answered: boolean; ended: boolean }>
+}
+
+const terminalTypes = new Set(['done', 'error'])
+const shown = new Set(['token', 'reasoning'])
+
+/** `first` > 1 where retention took the beginning: what depends on it is not judged. */
+function verifyOrder(log: readonly LoggedEvent[], bad: Violations): void {
+  let epoch = 0
+  if (log[0]!.seq === spanOf(log[0]!) && log[0]!.type !== 'took@1')
+    bad.push('a driver wrote without having announced itself')
+  log.forEach(({ seq, type, data }, i) => {
+    if (i > 0 && seq !== log[i - 1]!.seq + spanOf(log[i]!))
+      bad.push(`seq ${seq} follows ${log[i - 1]!.seq}`)
+    if (type !== 'took@1') return
+    const next = (data as Fields)['epoch'] as number
+    if (next <= epoch)
+      bad.push(`the driver of epoch ${next} took over after that of epoch ${epoch}`)
+    epoch = next
+  })
+}
+
+function verifyEnd(log: readonly LoggedEvent[], bad: Violations): void {
+  const of = (...types: string[]) => log.filter(({ type }) => types.includes(type))
+  const terminals = of('done', 'error')
+  const decided = of('ending@1')
+  if (terminals.length > 1) bad.push(`${terminals.length} terminal events`)
+  if (decided.length > 1) bad.push('its end was decided twice')
+  if (of('usage').length > 1) bad.push('its usage was told twice')
+  if (terminals.length === 0) return
+  if (!terminalTypes.has(log.at(-1)!.type))
+    bad.push(`${log.at(-1)!.type} follows the terminal event`)
+  if (decided.length === 0) bad.push('it ended without its end being decided')
+  if (of('usage').length === 0) bad.push('it ended without its usage')
+  const after = log
+    .slice(log.findIndex(({ type }) => type === 'ending@1') + 1)
+    .filter(({ type }) => !['took@1', 'usage', 'done', 'error'].includes(type))
+  if (after.length > 0) bad.push(`${after[0]!.type} follows the decision of the end`)
+}
+
+/**
+ * Each model call is accepted once, in one version, and its tool calls go intent, outcome, once.
+ */
+function verifySteps(log: readonly LoggedEvent[], bad: Violations): void {
+  const steps = new Map<number, StepTrail>()
+  const questions = new Map<string, boolean>()
+  const stepOf = (number: number): StepTrail => {
+    const known = steps.get(number)
+    if (known) return known
+    const made: StepTrail = { attempt: 1, text: 0, accepted: false, calls: new Map() }
+    steps.set(number, made)
+    return made
+  }
+  for (const { seq, type, data } of log) {
+    const fields = data as Fields
+    const number = fields['step'] as number | undefined
+    if (number === undefined) continue
+    const step = stepOf(number)
+    const at = `${type} at ${seq}`
+    const attempt = fields['attempt'] as number | undefined
+    const id = fields['call_id'] as string
+    if (shown.has(type) || type === 'call@1' || type === 'open@1') {
+      if (step.accepted) bad.push(`${at}: step ${number} was accepted before`)
+      if (attempt !== step.attempt)
+        bad.push(`${at} is of attempt ${attempt}, the step stands at ${step.attempt}`)
+      if (steps.has(number + 1)) bad.push(`${at}: the run had gone on to the next step`)
+    }
+    if (type === 'token') step.text += (fields['text'] as string).length
+    if (type === 'superseded') {
+      if ((fields['keep'] as number) > step.text) bad.push(`${at} keeps more than was shown`)
+      if (attempt !== step.attempt)
+        bad.push(`${at} supersedes attempt ${attempt}, the step stands at ${step.attempt}`)
+    }
+    if (type === 'attempt@1') {
+      if (attempt !== step.attempt + 1)
+        bad.push(`${at}: attempt ${attempt} follows ${step.attempt}`)
+      if (step.accepted) bad.push(`${at}: step ${number} was accepted before`)
+      if (
+        step.text > (fields['keep'] as number) &&
+        log.find(one => one.seq === seq - 1)?.type !== 'superseded'
+      )
+        bad.push(`${at} takes back what was shown without saying so`)
+      Object.assign(step, {
+        attempt,
+        text: Math.min(step.text, fields['keep'] as number),
+        ...(fields['plan'] === 'resume' ? {} : { calls: new Map() }),
+      })
+    }
+    if (type === 'call@1')
+      step.calls.set((fields['call'] as { id: string }).id, {
+        begun: false,
+        asked: false,
+        answered: false,
+        ended: false,
+      })
+    if (type === 'thought@1') {
+      if (step.accepted) bad.push(`${at}: step ${number} was accepted before`)
+      step.accepted = true
+    }
+    if (!id) continue
+    const call = step.calls.get(id)
+    if (!call) bad.push(`${at}: the model never made the call ${id}`)
+    else if (!step.accepted) bad.push(`${at}: the answer that calls was not accepted yet`)
+    else if (call.ended && type !== 'artifact') bad.push(`${at}: the call ${id} had its result`)
+    else if (type === 'tool_call') {
+      if (call.begun) bad.push(`${at}: the call ${id} had begun`)
+      call.begun = true
+    } else if (type === 'tool_result') call.ended = true
+    else if (type === 'choice_answer') {
+      if (!questions.has(fields['question_id'] as string)) bad.push(`${at}: nobody asked`)
+      if (questions.get(fields['question_id'] as string))
+        bad.push(`${at}: the question was answered before`)
+      questions.set(fields['question_id'] as string, true)
+    } else if (fields['question_id']) {
+      if (call.asked) bad.push(`${at}: the call ${id} had asked`)
+      call.asked = true
+      questions.set(fields['question_id'] as string, false)
+    }
+  }
+  if (log.at(-1)?.type === 'done' && (log.at(-1)!.data as Fields)['status'] === 'done') {
+    for (const [number, { accepted, calls }] of steps) {
+      if (!accepted) bad.push(`it is done, but step ${number} was never accepted`)
+      for (const [id, { begun, ended }] of calls)
+        if (begun && !ended) bad.push(`it is done, but the call ${id} has no result`)
+    }
+  }
+}
+
+/** Characters of an answer that earlier versions kept. */
+const earlierAnswerChars = 300_000
+/** What is kept of the answer is what readers were shown. */
+export function verifyAnswer(log: readonly LoggedEvent[], answer: string): Violations {
+  const [first] = log
+  if (!first || first.seq !== spanOf(first) || first.type === 'copied@1') return []
+  // Earlier versions took back what they had shown, and said so.
+  const texts = new Map<number, string>()
+  for (const { type, data } of log) {
+    const { step, text = '', keep } = data as { step: number; text?: string; keep?: number }
+    const shown = texts.get(step) ?? ''
+    if (type === 'token') texts.set(step, shown + text)
+    if (type === 'superseded') texts.set(step, shown.slice(0, keep))
+  }
+  const told = [...texts.values()].join('')
+  return told === answer || (answer.length === earlierAnswerChars && told.startsWith(answer))
+    ? []
+    : ['its answer is not what its readers were shown']
+}
+
+/** One hold, one resolution, and what was told is what was taken. */
+function verifyMoney(
+  runId: string,
+  log: readonly LoggedEvent[],
+  entries: readonly Entry[],
+  bad: Violations,
+): void {
+  const ended = terminalTypes.has(log.at(-1)?.type ?? '')
+  const byKey = new Map(entries.map(entry => [entry.key, entry]))
+  const ofs = [
+    runId,
+    ...log
+      .filter(({ type }) => type === 'holding@1')
+      .map(({ data }) => partOf(runId, (data as Fields)['part'] as string)),
+  ]
+  let taken = 0
+  for (const of of ofs) {
+    const hold = byKey.get(`hold:${of}`)
+    const end = byKey.get(`end:${of}`)
+    if (!hold && (end || of === runId)) bad.push(`there is no hold under ${of}`)
+    if (end && -end.amount > (hold?.held ?? 0)) bad.push(`more was taken under ${of} than was held`)
+    if (hold && end && end.held !== 0 - hold.held)
+      bad.push(`the hold under ${of} was not given back whole`)
+    if (ended && hold && !end) bad.push(`it ended, but its hold under ${of} stands`)
+    taken -= end?.amount ?? 0
+  }
+  const told = log.find(({ type }) => type === 'usage')
+  if (ended && told && (told.data as Fields)['credits'] !== taken)
+    bad.push(`${(told.data as Fields)['credits']} credits were told, ${taken} were taken`)
+}
+
+/**
+ * `log`: the run's whole stream, hidden records included, or what retention left of it. `entries`:
+ * the ledger's entries under this run.
+ */
+export function verifyRun(
+  runId: string,
+  log: readonly LoggedEvent[],
+  entries: readonly Entry[],
+): Violations {
+  const bad: Violations = []
+  // A copy in a forked conversation has no life of its own.
+  if (log.length === 0 || log[0]!.type === 'copied@1') return bad
+  verifyOrder(log, bad)
+  verifyEnd(log, bad)
+  if (log[0]!.seq === 1) {
+    verifySteps(log, bad)
+    verifyMoney(runId, log, entries, bad)
+  }
+  return bad
+}
+
+/** Running sums of an organisation's whole ledger, fed page by page. */
+export function createLedgerCheck() {
+  const bad: Violations = []
+  let seq = 0
+  let balance = 0
+  let held = 0
+  return {
+    bad,
+    feed(entry: Entry): void {
+      seq++
+      balance += entry.amount
+      held += entry.held
+      if (entry.seq !== seq) bad.push(`entry ${entry.seq} stands in place ${seq}`)
+      if (entry.balanceAfter !== balance || entry.heldAfter !== held)
+        bad.push(
+          `entry ${entry.seq} says ${entry.balanceAfter} (${entry.heldAfter} held), the ` +
+            `sum is ${balance} (${held} held)`,
+        )
+      if (balance < 0 || held < 0 || held > balance)
+        bad.push(`entry ${entry.seq} leaves a balance of ${balance} with ${held} held`)
+      seq = entry.seq
+    },
+    sums: () => ({ balance, held }),
+  }
+}

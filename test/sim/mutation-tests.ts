@@ -1,0 +1,44 @@
+// The simulation finds bugs: each fault, planted into the source of a process of its own, must make
+// it fail. And it does not fail without one.
+import { spawn } from 'node:child_process'
+import { faults } from './mutants.ts'
+
+const hunt = (name: string): Promise<string> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(
+      process.execPath,
+      [
+        '--disable-warning=ExperimentalWarning',
+        new URL('mutation-test.ts', import.meta.url).pathname,
+        name,
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    )
+    const parts: string[] = []
+    child.stdout.on('data', (part: Buffer) => parts.push(part.toString()))
+    child
+      .on('error', reject)
+      .on('close', code =>
+        resolve(code === 0 ? parts.join('') : `exit code ${code} ${parts.join('')}`),
+      )
+  })
+
+/**
+ * Hunts every planted fault, so many at a time. What was said of those that were not found, a
+ * sentence each.
+ */
+export async function huntAll(
+  atOnce: number,
+): Promise<{ readonly planted: number; readonly missed: readonly string[] }> {
+  const waiting = faults.map(({ name }) => name)
+  const missed: string[] = []
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+        const said = await hunt(name)
+        if (!said.startsWith('found after ')) missed.push(`${name}: ${said.trim()}`)
+      }
+    }),
+  )
+  return { planted: faults.length, missed }
+}
