@@ -6,9 +6,12 @@ import * as assert from 'uvu/assert'
 
 const home = resolve(import.meta.dirname, '..')
 const textOf = (file: string) => readFileSync(join(home, file), 'utf8')
-const documents = globSync(['*.md', 'docs/**/*.md', 'plugins/*/README.md', 'test/examples/*/*.md'], {
-  cwd: home,
-}).sort()
+const documents = globSync(
+  ['*.md', 'docs/**/*.md', 'plugins/*/README.md', 'test/examples/*/*.md'],
+  {
+    cwd: home,
+  },
+).sort()
 
 test('every link between documents and files leads somewhere', () => {
   const links = documents.flatMap(file =>
