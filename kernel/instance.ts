@@ -142,14 +142,14 @@ export async function createInstance({
   }
   try {
     for (const name of Object.keys(plugin.services ?? {})) root.resolve(name)
-    const make = () =>
+    const makeItems = () =>
       Promise.all(
         (plugin.contributes ?? []).map(async ({ point, make }) => ({
           point,
           item: whileInside(await make(root.cradle as never), counted),
         })),
       )
-    const items = await steps.within('making what it contributes', make)
+    const items = await steps.within('making what it contributes', makeItems)
     if (plugin.start)
       await steps.within('its start', async () => plugin.start!(root.cradle as never))
     return {

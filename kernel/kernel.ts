@@ -129,8 +129,8 @@ export function createKernel({
         setting: 'PLUGIN_DEFINE_MS',
       })
     }
-    const given = (token: Token, metrics: Registry): unknown => {
-      if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
+    const given = (token: Token, registry: Registry): unknown => {
+      if (token.id === Host.id) return { ...host, metrics: registry, alone: () => alone }
       if (token.id === Plugins.id) return roster()
       if (token.id === Peers.id) return declaredPeers(peers, plugin)
       if (token.id === SystemClock.id) return clock

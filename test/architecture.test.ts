@@ -5,25 +5,33 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 
 const home = resolve(import.meta.dirname, '..')
-const files = globSync('{kernel,ports,adapters,plugins,contracts,test}/**/*.ts', { cwd: home })
+const programs = globSync('{kernel,ports,adapters,plugins,contracts,test}/**/*.{ts,mjs}', {
+  cwd: home,
+})
   .filter(file => !file.includes('node_modules'))
   .sort()
+const files = programs.filter(file => file.endsWith('.ts'))
 const sources = files.filter(file => !file.startsWith('test/') && !file.endsWith('.test.ts'))
 const textOf = (file: string) => readFileSync(join(home, file), 'utf8')
 const linesOf = (file: string) => textOf(file).split('\n')
 
-/** Every import of a file of this repository, as a path from its root. */
+const lineAt = (text: string, index: number) => text.slice(0, index).split('\n').length
+
+/**
+ * Every import of a file of this repository, as a path from its root. It may be of a value or of a
+ * type, static or dynamic, on one line or several.
+ */
 function importsOf(file: string): { line: number; target: string }[] {
-  return linesOf(file).flatMap((text, i) => {
-    const name = /(?:from|import)\s*\(?\s*'([^']+)'/.exec(text)?.[1]
-    if (!name || !(name.startsWith('.') || name.startsWith('#'))) return []
+  const text = textOf(file)
+  const literal = /(?<![.\w])(?:from\b|import\b\s*\(?)\s*(['"])([#.][^'"\n]*)\1/g
+  return [...text.matchAll(literal)].map(({ 0: whole, 2: name = '', index }) => {
     const target =
       name === '#kernel'
         ? 'kernel/index.ts'
         : name.startsWith('#')
           ? name.slice(1)
           : relative(home, resolve(home, dirname(file), name))
-    return [{ line: i + 1, target }]
+    return { line: lineAt(text, index + whole.length), target }
   })
 }
 
@@ -71,6 +79,31 @@ test('imports point inward', () => {
         .map(({ line, target }) => `${file}:${line} imports ${target}`),
     ),
   )
+})
+
+/** What they import is known only when they run, so no rule about imports sees it. */
+const computing: Readonly<Record<string, string>> = {
+  'kernel/adapters.ts': 'a setting names the adapter of each port; the meter lies beside them',
+  'kernel/cli/run.ts': 'the kits and the commands of operators are found by path',
+  'kernel/generations.ts': 'a setting or an operator names the plugins',
+  'test/docs.test.ts': 'what each API and each port exports must have its page',
+  'test/expressions.test.ts': 'the patterns of every contract are checked',
+}
+test('only the loaders compute what they import', () => {
+  // A literal is followed by the end of the call or by its options; all else is computed.
+  const computed = /(?<![.\w])import\s*\((?!\s*(['"])[^'"\n]*\1\s*[,)])/g
+  const found = programs.flatMap(file => {
+    const text = textOf(file)
+    return [...text.matchAll(computed)].map(({ index }) => ({ file, line: lineAt(text, index) }))
+  })
+  complain([
+    ...found
+      .filter(({ file }) => !(file in computing))
+      .map(({ file, line }) => `${file}:${line} computes what it imports`),
+    ...Object.keys(computing)
+      .filter(name => !found.some(({ file }) => file === name))
+      .map(name => `${name} is listed as computing what it imports, and does not`),
+  ])
 })
 
 const linesMax = 300

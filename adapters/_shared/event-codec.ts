@@ -71,7 +71,7 @@ export function unpack(body: string, first: number, after = 0): LoggedEvent[] {
     return events
       .filter(([seq]) => seq > after)
       .map(([seq, event]) => Object.assign(event, { seq }))
-  let seq = first
-  for (const event of events) event.seq = seq++
+  let next = first
+  for (const event of events) event.seq = next++
   return after < first ? events : events.slice(after + 1 - first)
 }

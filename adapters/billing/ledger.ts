@@ -213,7 +213,7 @@ async function attempt(
   // nothing would be held for ever.
   const stale = asks.filter(({ epoch }) => epoch !== storage.epoch?.())
   if (stale.length > 0) {
-    reject(stale, fault('STORAGE_FULL'))
+    rejectAll(stale, fault('STORAGE_FULL'))
     return asks.filter(ask => !stale.includes(ask))
   }
   const { planned, doubtful, later } = plan(orgId, head, asks, memory, clock)
@@ -225,7 +225,7 @@ async function attempt(
             entries,
             planned.map(({ row }) => row),
           )
-          .catch((error: Error) => ({ inserted: 0, error }))
+          .catch((failure: Error) => ({ inserted: 0, error: failure }))
   const { inserted, error } = written as { inserted: number; error?: Error }
   for (const { ask, row } of planned.slice(0, inserted)) {
     if (ask.kind === 'hold') memory.held(orgId, ask.key, ask.amount)
@@ -236,7 +236,7 @@ async function attempt(
   const left = [...planned.slice(inserted).map(({ ask }) => ask), ...later]
   if (error) {
     memory.forget(orgId)
-    if (!hasCode(error, 'DUPLICATE')) return reject([...left, ...doubtful], error)
+    if (!hasCode(error, 'DUPLICATE')) return rejectAll([...left, ...doubtful], error)
     // Either this key was written before, or another process took the number.
     const [first, ...others] = left as [Ask, ...Ask[]]
     const row = await memory.find(orgId, first.key)
@@ -254,7 +254,7 @@ async function attempt(
   return left
 }
 
-function reject(asks: readonly Ask[], error: unknown): Ask[] {
+function rejectAll(asks: readonly Ask[], error: unknown): Ask[] {
   for (const ask of asks) ask.reject(error)
   return []
 }
@@ -272,7 +272,7 @@ function createWriters(storage: StorageEngine, clock: Clock) {
     try {
       for (let tries = 0; left.length > 0; tries++) {
         if (tries === attemptsMax)
-          return void reject(
+          return void rejectAll(
             left,
             fault(
               'UNAVAILABLE',
@@ -287,7 +287,7 @@ function createWriters(storage: StorageEngine, clock: Clock) {
       }
     } catch (error) {
       memory.forget(orgId)
-      reject(left, error)
+      rejectAll(left, error)
     }
   }
   async function drain(orgId: string, queue: Ask[]): Promise<void> {

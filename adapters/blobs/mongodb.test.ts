@@ -22,8 +22,8 @@ const dayMs = 86_400_000
 
 /** A database of its own. `leftovers`: chunks of no file, and notes of uploads. */
 async function place(face = (engine: BlobsEngine) => engine) {
-  const { url, connect, clean } = freshDatabase()
-  const { db, close } = await connect()
+  const { url, connect: connectDatabase, clean } = freshDatabase()
+  const { db, close } = await connectDatabase()
   const files = db.collection('blobs.files')
   const pieces = db.collection('blobs.chunks')
   const uploads = db.collection('blobs.uploads')
@@ -33,7 +33,7 @@ async function place(face = (engine: BlobsEngine) => engine) {
     pieces,
     uploads,
     open: async () =>
-      face(await mongoBlobs({ connection: await connect(), clock, log: () => undefined })),
+      face(await mongoBlobs({ connection: await connectDatabase(), clock, log: () => undefined })),
     async leftovers() {
       const known = new Set((await files.find().toArray()).map(({ _id }) => String(_id)))
       return [

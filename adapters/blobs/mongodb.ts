@@ -82,7 +82,7 @@ export async function mongoBlobs({
       chunks.createIndexes([{ name: 'files_id_1_n_1', key: { files_id: 1, n: 1 }, unique: true }]),
     ]),
   )
-  const { check, track, signal: closing, close: end } = workGate(WHAT)
+  const { check, track, signal: closing, close: closeGate } = workGate(WHAT)
   let sweptAt = clock.monotonic()
 
   /** Written before anything that a crash could leave lying; true while nobody has swept it. */
@@ -266,7 +266,7 @@ export async function mongoBlobs({
       check()
       await ping()
     },
-    close: () => end(close),
+    close: () => closeGate(close),
   }
 }
 

@@ -83,10 +83,10 @@ export async function s3Blobs({
 
   const send = async (
     Key: string,
-    { hash, bytes, read }: Spooled,
+    { hash, bytes, read: readSpooled }: Spooled,
     abortSignal: AbortSignal,
   ): Promise<void> => {
-    const body = Readable.from(read(), { objectMode: false })
+    const body = Readable.from(readSpooled(), { objectMode: false })
     // The send tells what failed; what fails after it has given up is nobody's.
     body.on('error', () => undefined)
     const command = new sdk.PutObjectCommand({

@@ -112,7 +112,7 @@ else {
        * under way takes no time of this clock.
        */
       const askedAgain = async () => {
-        for (let before = streamsAsked(), tries = 0; streamsAsked() === before; tries++) {
+        for (let askedBefore = streamsAsked(), tries = 0; streamsAsked() === askedBefore; tries++) {
           assert.ok(tries < 100, 'in vain: whether there is a change stream by now')
           await clock.advance(1000)
           await new Promise(resolve => setTimeout(resolve, 10))

@@ -169,10 +169,10 @@ export async function mongoEventlog({
     readonly found: readonly Segment[]
   }> => {
     for (let tries = 0; tries < readTries; tries++) {
-      const page = (g: number, from: number) =>
+      const page = (g: number, position: number) =>
         orTold(
           segments
-            .find({ s: name, g, l: { $gt: from } }, { sort: { l: 1 }, limit: segmentsRead })
+            .find({ s: name, g, l: { $gt: position } }, { sort: { l: 1 }, limit: segmentsRead })
             .toArray(),
         )
       // Few streams were ever trimmed or rewritten: both are asked for at once, and what was

@@ -79,7 +79,7 @@ function createGate(writer: Writer): Writer & { shut(): void } {
   }
 }
 
-function createEngine(shared: Writer, end: () => Promise<void>): EventlogEngine {
+function createEngine(shared: Writer, release: () => Promise<void>): EventlogEngine {
   const writer = createGate(shared)
   const fanout = createFanout({
     read: (stream, after, limit) => readBack(writer, stream, after, limit),
@@ -140,7 +140,7 @@ function createEngine(shared: Writer, end: () => Promise<void>): EventlogEngine 
     ping: () => writer.read(['ping'], nothing),
     async close() {
       writer.shut()
-      await end()
+      await release()
       fanout.end(closed())
       unwatch()
     },

@@ -117,13 +117,13 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
     const deliver = async (
       request: Request,
       response: ServerResponse,
-      answer: Parameters<typeof send>[1],
+      reply: Parameters<typeof send>[1],
       gone?: AbortSignal,
     ): Promise<void> => {
       closeAfterUnread(request, response)
       if (closing) response.setHeader('connection', 'close')
       try {
-        await send(response, answer, sendingOf(request, answer.user))
+        await send(response, reply, sendingOf(request, reply.user))
       } catch (error) {
         if (!response.headersSent && !response.destroyed)
           return deliver(request, response, refuse(error, request.seen), gone)
@@ -140,13 +140,13 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
       void deliver(request, response, refuse(error, request.seen))
 
     const answer = async (
-      { route, params }: Routed,
+      { route: matched, params }: Routed,
       request: Request,
       response: ServerResponse,
     ): Promise<void> => {
       const gone = new AbortController()
       const { seen } = request
-      seen.route = route.path
+      seen.route = matched.path
       response.once('close', () => {
         if (!response.writableFinished)
           gone.abort(new DOMException('The client went away.', 'AbortError'))
@@ -159,10 +159,10 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
           enter: () => bodies.take({ user, address: seen.address }),
         }
       }
-      const result = await route.handle({
+      const result = await matched.handle({
         id: seen.id,
-        method: route.method,
-        route: route.path,
+        method: matched.method,
+        route: matched.path,
         params,
         query: seen.target.query,
         headers: request.headers as Record<string, string | undefined>,

@@ -156,9 +156,9 @@ test('the library looks for no credentials of its own, and sends none', async ()
     await onStage(
       'messages',
       [{ text: 'x' }],
-      async ({ provider, server }) => {
+      async ({ provider, server: staged }) => {
         await deltasOf(provider, 'x')
-        assert.not.match(JSON.stringify(server.received[0]!.headers), 'planted')
+        assert.not.match(JSON.stringify(staged.received[0]!.headers), 'planted')
       },
       { parts: { clock } },
     )

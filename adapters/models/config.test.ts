@@ -166,9 +166,12 @@ test('a provider that is down is named and does not take the others with it', as
   await (await open(file())).ping()
 })
 test('what is wrong in the file is refused by its place, and never quoted', async () => {
-  const wrong = (change: (file: any) => void): object => {
-    const changed = JSON.parse(JSON.stringify(file())) as object
-    change(changed)
+  const wrong = (place: string, value?: unknown): object => {
+    const changed = JSON.parse(JSON.stringify(file())) as Record<string, unknown>
+    const fields = place.split('.')
+    const last = fields.pop()!
+    const parent = fields.reduce((part, field) => part[field] as typeof changed, changed)
+    parent[last] = value
     return changed
   }
   for (const [content, said] of [
@@ -178,99 +181,55 @@ test('what is wrong in the file is refused by its place, and never quoted', asyn
     [{ ...file(), extra: 1 }, /^extra: is not a known field/],
     [{ ...file(), providers: [] }, /^providers: must NOT have fewer/],
     [
-      wrong(it => {
-        it.providers[1].kind = 'planted'
-      }),
+      wrong('providers.1.kind', 'planted'),
       /^providers\[1\]\.kind: must be one of openai, anthropic, offline, scripted/,
     ],
+    [wrong('providers.0.apikey', 'planted'), /^providers\[0\]\.apikey: is not a known field/],
+    [wrong('providers.0.models.1.price'), /^providers\[0\]\.models\[1\]\.price: is required/],
     [
-      wrong(it => {
-        it.providers[0].apikey = 'planted'
-      }),
-      /^providers\[0\]\.apikey: is not a known field/,
-    ],
-    [
-      wrong(it => {
-        delete it.providers[0].models[1].price
-      }),
-      /^providers\[0\]\.models\[1\]\.price: is required/,
-    ],
-    [
-      wrong(it => {
-        it.providers[0].models[1].price.minimum = -1
-      }),
+      wrong('providers.0.models.1.price.minimum', -1),
       /^providers\[0\]\.models\[1\]\.price\.minimum: must be >= 0/,
     ],
     [
-      wrong(it => {
-        it.providers[0].models[0].price.output_per_1k = 0.5
-      }),
+      wrong('providers.0.models.0.price.output_per_1k', 0.5),
       /^providers\[0\]\.models\[0\]\.price\.output_per_1k: must be integer/,
     ],
     [
-      wrong(it => {
-        it.providers[0].models[1].key = 'claude'
-      }),
+      wrong('providers.0.models.1.key', 'claude'),
       /^providers\[1\]\.models\[0\]\.key: is the key of another/,
     ],
+    [wrong('providers.1.name', 'Local'), /^providers\[1\]\.name: is the name of another/],
+    [wrong('default', 'planted'), /^default: must be the key of one/],
     [
-      wrong(it => {
-        it.providers[1].name = 'Local'
-      }),
-      /^providers\[1\]\.name: is the name of another/,
-    ],
-    [
-      wrong(it => {
-        it.default = 'planted'
-      }),
-      /^default: must be the key of one/,
-    ],
-    [
-      wrong(it => {
-        it.providers[0].api_key = 'NOT_SET'
-      }),
+      wrong('providers.0.api_key', 'NOT_SET'),
       /^providers\[0\]\.api_key: the variable NOT_SET is not set/,
     ],
     [
-      wrong(it => {
-        it.providers[0].api_key = 'sk-planted'
-      }),
+      wrong('providers.0.api_key', 'sk-planted'),
       /^providers\[0\]\.api_key: must be the name of a variable, not the key itself/,
     ],
     [
-      wrong(it => {
-        delete it.providers[1].base_url
-      }),
+      wrong('providers.1.base_url'),
       /^providers\[1\]\.api_key: the variable ANTHROPIC_API_KEY is not set/,
     ],
     [
-      wrong(it => {
-        it.providers[0].base_url = 'http://planted:planted@a.test'
-      }),
+      wrong('providers.0.base_url', 'http://planted:planted@a.test'),
       /^providers\[0\]\.base_url: must hold no user/,
     ],
     [
-      wrong(it => {
-        it.providers[0].models[0].supports.resume = true
-      }),
+      wrong('providers.0.models.0.supports.resume', true),
       /^providers\[0\]\.models\[0\]\.supports\.resume: needs api responses/,
     ],
     [
-      wrong(it => {
-        it.providers[0].models[0].output_tokens_max = 9000
-      }),
+      wrong('providers.0.models.0.output_tokens_max', 9000),
       /^providers\[0\]\.models\[0\]\.output_tokens_max: must not be above/,
     ],
     [
-      wrong(it => {
-        it.providers[2].models[0].id = 'planted'
-      }),
+      wrong('providers.2.models.0.id', 'planted'),
       /^providers\[2\]\.models\[0\]\.id: offline has only offline/,
     ],
     [
-      wrong(it => {
-        it.providers[2].base_url = 'http://a.test'
-      }),
+      wrong('providers.2.base_url', 'http://a.test'),
       /^providers\[2\]\.base_url: is not a known field/,
     ],
   ] as const) {

@@ -18,13 +18,13 @@ const leaping = (): Clock => {
   let ms = 0
   return { ...systemClock(), monotonic: () => (ms += 1000) }
 }
-const clock = leaping()
+const parts = { clock: leaping() }
 const servers = {
   chat: await startModelServer('chat'),
   responses: await startModelServer('responses'),
 }
 const open = (name: Exclude<WireName, 'messages'>, options: string) =>
-  adapter.open(opening(`openai:${servers[name].base}?model=m&api=${name}&${options}`, { clock }))
+  adapter.open(opening(`openai:${servers[name].base}?model=m&api=${name}&${options}`, parts))
 const asked = { long: 'Tell me something long.', tool: 'Please call add.' }
 
 modelsKit(test, 'openai chat', { open: () => open('chat', ''), ...asked })
@@ -49,7 +49,7 @@ const openUrl = (url: string) => adapter.open(opening(url, { clock: systemClock(
 async function recorded(
   frames: readonly (object | string)[],
   url = 'openai:http://model.test/v1?model=m',
-  asked: Partial<ModelRequest> = {},
+  request: Partial<ModelRequest> = {},
 ): Promise<{ deltas: ModelDelta[]; body: Record<string, unknown>; error: Error | undefined }> {
   let body: Record<string, unknown> = {}
   nock('http://model.test')
@@ -59,7 +59,7 @@ async function recorded(
     })
   const provider = await openUrl(url)
   try {
-    return { ...(await hear(provider, asked)), body }
+    return { ...(await hear(provider, request)), body }
   } finally {
     await provider.close()
     nock.cleanAll()
@@ -243,16 +243,16 @@ test('an answer in the background can be taken up again, never in the middle of 
     async ({ provider, server }) => {
       const { deltas } = await hear(provider)
       const kept: ModelDelta[] = []
-      let open = 0
+      let openCalls = 0
       let resumed = 0
       for (const delta of deltas) {
-        if (delta.type === 'tool_open') open++
-        if (delta.type === 'tool_call') open--
+        if (delta.type === 'tool_open') openCalls++
+        if (delta.type === 'tool_call') openCalls--
         if (delta.type !== 'checkpoint') {
           kept.push(delta)
           continue
         }
-        assert.is(open, 0)
+        assert.is(openCalls, 0)
         const rest = (await hear(provider, { resume: delta.checkpoint })).deltas
         assert.equal(
           [...kept, ...rest].filter(({ type }) => type !== 'checkpoint'),

@@ -147,7 +147,7 @@ export async function agendaQueue({
   })
   let closed: Promise<void> | undefined
   const open = () => {
-    if (closed) throw fault('UNAVAILABLE', { what: 'The queue', why: 'it is closed' })
+    if (closed !== undefined) throw fault('UNAVAILABLE', { what: 'The queue', why: 'it is closed' })
   }
   async function close(): Promise<void> {
     watching.abort()

@@ -324,7 +324,7 @@ function createQueue(world: World): Queue {
   const workers = new Set<Worker & { readonly name: string }>()
   let closed: Promise<void> | undefined
   const open = () => {
-    if (closed) throw fault('UNAVAILABLE', { what: 'The queue', why: 'it is closed' })
+    if (closed !== undefined) throw fault('UNAVAILABLE', { what: 'The queue', why: 'it is closed' })
   }
   const wake = (name: string) => {
     for (const worker of workers) if (worker.name === name) worker.wake()

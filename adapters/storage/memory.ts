@@ -63,7 +63,7 @@ function define(tables: Map<string, Table>, spec: Collection): void {
   const known = tables.get(name)
   const table: Table = known ?? { name, spec, expires, docs: new Map(), uniques: [] }
   for (const fields of unique) {
-    if (table.uniques.some(known => known.fields.join() === fields.join())) continue
+    if (table.uniques.some(constraint => constraint.fields.join() === fields.join())) continue
     const taken = new Map<string, string>()
     for (const [id, doc] of table.docs) {
       const key = uniqueKey(doc, fields)

@@ -144,8 +144,8 @@ async function adapterCommands(json: boolean): Promise<Commands> {
   const { DATA_DIR: dataDir } = settings
   const folders = foldersOf(settings)
   // Long work tells how far it is; what failed is told again, together.
-  const told = ({ check, result, detail }: Checked) =>
-    json || print(`${result.padEnd(11)} ${check}${detail ? `: ${detail}` : ''}`)
+  const told = ({ check: title, result, detail }: Checked) =>
+    json || print(`${result.padEnd(11)} ${title}${detail ? `: ${detail}` : ''}`)
   const check = async (asked: object) => {
     const { checkAdapter } = await found<{ checkAdapter: (asked: object) => Promise<object> }>(
       'test/kit/check',
@@ -342,7 +342,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
 }
 
 /** Everything that a start would open, and no start. */
-async function check(json: boolean): Promise<void> {
+async function checkStart(json: boolean): Promise<void> {
   createGenerations('check')
   report(
     {
@@ -404,7 +404,7 @@ async function perform(args: string[]): Promise<void> {
         args: rest,
         options: { check: { type: 'boolean' }, json: { type: 'boolean' } },
       }).values.check
-        ? check(rest.includes('--json'))
+        ? checkStart(rest.includes('--json'))
         : start()
     case 'restore': {
       const { restore, restoreOptions } = await backup()

@@ -255,7 +255,7 @@ export function createLink(
         case 'aborted':
           return borrowedSignals.get(message[1])?.abort(thrown(message[2] as Told))
         case 'forgotten':
-          return message[1].forEach(id => borrowedSignals.delete(id))
+          return message[1].forEach(signalId => borrowedSignals.delete(signalId))
       }
       const [kind, id, value] = message
       const waiter = waiting.get(id)

@@ -87,9 +87,9 @@ function culprit(files: readonly string[], plugins: readonly Known[]): Known | u
 export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): Crashes {
   const path = join(resolve(dataDir), fileName)
   const read = () =>
-    readWritten<Kept>(path, { ends: [], loading: [] }, ({ ends, loading }) => ({
-      ends: [...ends],
-      loading: loading.map(String),
+    readWritten<Kept>(path, { ends: [], loading: [] }, kept => ({
+      ends: [...kept.ends],
+      loading: kept.loading.map(String),
     }))
   const stamped = (entry: string) => {
     try {

@@ -85,7 +85,7 @@ const unlessGone = (error: NodeJS.ErrnoException) => {
  */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true, mode: 0o700 })
-  for (const name of (await readdir(from)).filter(name => !isLive(name))) {
+  for (const name of (await readdir(from)).filter(entry => !isLive(entry))) {
     const [source, target] = [join(from, name), join(to, name)]
     const found = await stat(source).catch(unlessGone)
     if (found?.isDirectory()) await copyTree(source, target)
@@ -157,7 +157,7 @@ export async function restore(
     throw fault('INVALID_FIELD', { field: 'from', why: 'must not hold DATA_DIR itself' })
   requireEmpty(to, 'DATA_DIR')
   await copyTree(source, to)
-  for (const name of [index, database].filter(name => existsSync(join(source, name)))) {
+  for (const name of [index, database].filter(file => existsSync(join(source, file)))) {
     await copyFile(join(source, name), join(to, name))
     await sync(join(to, name))
   }

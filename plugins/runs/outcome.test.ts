@@ -21,7 +21,7 @@ async function late() {
       await closing.passed
     return storage.update(collection, id, change, options)
   }
-  const engine = await startEngine((_, asked) => says(`answer ${asked + 1}`), {
+  const engine = await startEngine((_, turn) => says(`answer ${turn + 1}`), {
     given: { storage: { ...storage, update }, eventlog },
   })
   const asked = async <T>(method: string, path: string, body?: object) =>

@@ -103,14 +103,14 @@ export function createReckoner({ config, clock, log, defer }: Deps): Reckoner {
   let isClosed = false
 
   const refuse = (why: string): Fault => fault('INVALID_FIELD', { field: 'expression', why })
-  const within = async <T>(ms: number, work: Promise<T>): Promise<T | 'late'> => {
+  const within = async <T>(ms: number, promise: Promise<T>): Promise<T | 'late'> => {
     const over = new AbortController()
     try {
       return await Promise.race([
-        work,
+        promise,
         clock.sleep(ms, over.signal).then(
           () => 'late' as const,
-          () => work,
+          () => promise,
         ),
       ])
     } finally {

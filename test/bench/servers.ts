@@ -16,7 +16,7 @@ export type Target = {
   stop(): Promise<void>
 }
 
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+const pause = (ms: number) => new Promise(fulfil => setTimeout(fulfil, ms))
 /** The benchmark needs a core for each side; without taskset both share what there is. */
 export const onCore = (core: number): string[] =>
   spawnSync('taskset', ['-V']).status === 0 ? ['taskset', '-c', String(core)] : []

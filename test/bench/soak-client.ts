@@ -191,13 +191,13 @@ const tell = () => {
   } satisfies Told)
   firsts = []
 }
-async function work(asked: Work): Promise<void> {
-  const wire = createWire(asked.base, () => token)
+async function work(load: Work): Promise<void> {
+  const wire = createWire(load.base, () => token)
   const opening = turnsOf(openingAtOnce)
   const answering = turnsOf(answeringAtOnce)
   await Promise.all([
-    ...Array.from({ length: asked.idle }, () => beIdle(wire, opening, answering)),
-    ...Array.from({ length: asked.busy }, () => beBusy(wire, asked)),
+    ...Array.from({ length: load.idle }, () => beIdle(wire, opening, answering)),
+    ...Array.from({ length: load.busy }, () => beBusy(wire, load)),
   ])
   wire.close()
   over = true

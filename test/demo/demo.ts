@@ -96,17 +96,17 @@ async function read(
   return seen
 }
 
-async function job(base: string, dataDir: string): Promise<{ apiKey: string; sessionId: string }> {
+async function job(root: string, dataDir: string): Promise<{ apiKey: string; sessionId: string }> {
   const call = async <T>(
     method: string,
     path: string,
-    token?: string,
+    bearer?: string,
     body?: unknown,
   ): Promise<T> => {
-    const response = await fetch(base + path, {
+    const response = await fetch(root + path, {
       method,
       headers: {
-        ...(token ? { authorization: `Bearer ${token}` } : {}),
+        ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
         ...(body ? { 'content-type': 'application/json' } : {}),
       },
       ...(body ? { body: JSON.stringify(body) } : {}),
@@ -156,11 +156,11 @@ async function job(base: string, dataDir: string): Promise<{ apiKey: string; ses
     { message: question, idempotency_key: 'demo' },
   )
   expect(started.status === 'running', 'the run starts at once')
-  const events = `${base}/runs/${started.run_id}/events`
+  const events = `${root}/runs/${started.run_id}/events`
   const first = await read(events, token, 0, 12)
   say('\u001b[31m ✂ connection cut \u001b[0m')
   expect(first.length === 12, 'twelve events came before the cut')
-  await new Promise(resolve => setTimeout(resolve, 300))
+  await new Promise(fulfil => setTimeout(fulfil, 300))
   say(`\u001b[32m ↻ resumed after event ${first.at(-1)!.id} \u001b[0m`)
   const rest = await read(events, token, first.at(-1)!.id)
   expect(
@@ -202,11 +202,11 @@ async function job(base: string, dataDir: string): Promise<{ apiKey: string; ses
   return { apiKey, sessionId: started.session_id }
 }
 
-const dataDir =
+const dataFolder =
   process.env['DATA_DIR'] ??
   (exits ? mkdtempSync(join(tmpdir(), 'agent-platform-demo-')) : join(home, 'data/demo'))
-step(`The embedded default: one process, no service (data in ${dataDir})`)
-const { base, child } = await startServer(dataDir)
+step(`The embedded default: one process, no service (data in ${dataFolder})`)
+const { base, child } = await startServer(dataFolder)
 say(`${base}\n`)
 const end = () =>
   new Promise<void>(ended => {
@@ -214,7 +214,7 @@ const end = () =>
     child.kill('SIGTERM')
   })
 try {
-  const { apiKey, sessionId } = await job(base, dataDir)
+  const { apiKey, sessionId } = await job(base, dataFolder)
   if (exits) await end()
   else {
     step('The server stays up (Ctrl-C ends it). To go on, paste:')

@@ -81,7 +81,7 @@ const typesOf = (types: readonly TypeAliasDeclaration[]) =>
 type Served = readonly Plugin[]
 const whoUses = (plugins: Served, { id }: Token) =>
   plugins
-    .filter(({ uses }) => Object.values(uses ?? {}).some(token => token.id === id))
+    .filter(({ uses: tokens }) => Object.values(tokens ?? {}).some(token => token.id === id))
     .map(({ name }) => name)
 const whoGives = (plugins: Served, { id, kind }: Token) =>
   plugins

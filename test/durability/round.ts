@@ -124,7 +124,7 @@ export async function playRuns(
   living.catch(() => {
     failed = true
   })
-  const reading = () => followers.filter(({ ended, last }) => !ended && last > 0).length
+  const reading = () => followers.filter(one => !one.ended && one.last > 0).length
   const ended = () => followers.filter(one => one.ended).length
   /** Or until there is nothing more to wait for. */
   const until = async (holds: () => boolean): Promise<number> => {

@@ -42,7 +42,7 @@ const noise = fc.oneof(
   ),
 )
 
-const method = fc.oneof(
+const anyMethod = fc.oneof(
   { weight: 5, arbitrary: oneOf('GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS') },
   {
     weight: 1,
@@ -90,7 +90,7 @@ const query = fc.oneof(
     })
     .map(pairs => `?${pairs.map(pair => pair.join('=')).join('&')}`),
 )
-const target = fc.oneof(
+const anyTarget = fc.oneof(
   { weight: 6, arbitrary: fc.tuple(path, query).map(parts => parts.join('')) },
   {
     weight: 1,
@@ -158,14 +158,14 @@ const header = fc.oneof(
   { weight: 2, arbitrary: fc.constant(signedIn) },
 )
 const json = fc.json({ maxDepth: 4 })
-const body = fc.oneof(
+const anyBody = fc.oneof(
   fc.constant(''),
   json,
   json.map(text => `{"email":${text},"password":${text},"message":${text}}`),
   noise,
   fc.nat({ max: 3000 }).map(depth => '['.repeat(depth)),
 )
-const chunks = fc
+const anyChunks = fc
   .array(
     fc.tuple(
       fc.oneof(
@@ -180,16 +180,16 @@ const chunks = fc
 
 const request = fc
   .record({
-    method,
-    target,
+    method: anyMethod,
+    target: anyTarget,
     version: fc.oneof(
       { weight: 9, arbitrary: fc.constant('HTTP/1.1') },
       { weight: 1, arbitrary: fc.oneof(oneOf('HTTP/1.0', 'HTTP/2.0', ''), noise) },
     ),
     headers: fc.array(header, { maxLength: 6 }),
     framing: oneOf('length', 'length', 'wrong', 'chunks', 'none'),
-    body,
-    chunks,
+    body: anyBody,
+    chunks: anyChunks,
     end: oneOf('\r\n', '\r\n', '\r\n', '\n'),
   })
   .map(({ method, target, version, headers, framing, body, chunks, end }) => {

@@ -14,15 +14,15 @@ export type Hostile = {
 
 const end = '\r\n\r\n'
 const close = 'Connection: close'
-const get = (target: string, ...headers: string[]) =>
-  [`GET ${target} HTTP/1.1`, 'Host: x', close, ...headers].join('\r\n') + end
-const post = (path: string, body: string | Buffer, ...headers: string[]) => [
+const get = (target: string, ...lines: string[]) =>
+  [`GET ${target} HTTP/1.1`, 'Host: x', close, ...lines].join('\r\n') + end
+const post = (path: string, body: string | Buffer, ...lines: string[]) => [
   [
     `POST ${path} HTTP/1.1`,
     'Host: x',
     close,
     'Content-Type: application/json',
-    ...headers,
+    ...lines,
     `Content-Length: ${Buffer.byteLength(body)}`,
   ].join('\r\n') + end,
   body,

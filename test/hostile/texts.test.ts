@@ -176,8 +176,8 @@ test('as messages, and as titles of their conversations', async () => {
     })
 })
 test('as plans', async () => {
-  for (const [name, text] of Object.entries(hostile).filter(([name]) =>
-    /number|newline|bold|spaces|dots|digits/.test(name),
+  for (const [name, text] of Object.entries(hostile).filter(([kind]) =>
+    /number|newline|bold|spaces|dots|digits/.test(kind),
   ))
     await held(
       name,

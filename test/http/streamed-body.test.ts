@@ -200,13 +200,13 @@ test('fields that are unknown, missing, of another type or given twice are refus
 })
 
 test('what stands before the content is judged before the content is read, what stands behind it before the content ends', async () => {
-  const content = Array.from({ length: 50 }, () => bytesOf('AAAA'))
+  const chunks = Array.from({ length: 50 }, () => bytesOf('AAAA'))
   for (const [start, expected] of [
     ['{"filename":"a/b","content_base64":"', /filename/],
     ['{"surprise":1,"content_base64":"', /surprise/],
     ['{"mime":"none","content_base64":"', /mime/],
   ] as const) {
-    const { source, taken } = partsOf([bytesOf(start), ...content, bytesOf('"}')])
+    const { source, taken } = partsOf([bytesOf(start), ...chunks, bytesOf('"}')])
     await streamBody(source, shape)
       .content[Symbol.asyncIterator]()
       .next()
@@ -219,7 +219,7 @@ test('what stands before the content is judged before the content is read, what 
   const late = streamBody(
     partsOf([
       bytesOf('{"content_base64":"'),
-      ...content,
+      ...chunks,
       bytesOf('","filename":"a/b","mime":"a/b"}'),
     ]).source,
     shape,
@@ -321,16 +321,16 @@ test('a field that is text becomes its bytes, cut wherever it may be; half a cha
     return [Buffer.concat(await Array.fromAsync(body.content)).toString('utf8'), body.fields()]
   }
   const written = 'ü€😀\n"x"'
-  const fields = { filename: 'a', mime: 'a/b' }
+  const metadata = { filename: 'a', mime: 'a/b' }
   for (const text of [
-    JSON.stringify({ ...fields, content: written }),
+    JSON.stringify({ ...metadata, content: written }),
     `{"content":"ü€\\ud83d\\ude00\\n\\"x\\"","filename":"a","mime":"a/b"}`,
   ]) {
     const bytes = bytesOf(text)
     for (let at = 0; at <= bytes.length; at++)
-      assert.equal(await heard(cutAt(bytes, at)), [written, fields], String(at))
+      assert.equal(await heard(cutAt(bytes, at)), [written, metadata], String(at))
   }
-  assert.equal(await heard([bytesOf('{"content":"","filename":"a","mime":"a/b"}')]), ['', fields])
+  assert.equal(await heard([bytesOf('{"content":"","filename":"a","mime":"a/b"}')]), ['', metadata])
   for (const half of ['\\ud83d', '\\ude00', 'x\\ud83dx'])
     await heard([bytesOf(`{"content":"${half}","filename":"a","mime":"a/b"}`)]).then(
       () => assert.unreachable(),

@@ -201,25 +201,25 @@ test('a version that cannot read what lives is refused with its number; so is an
       records: { reads, of: 'runs', live: async () => ({ 'keeper@1': live, 'keeper@0': 0 }) },
     })
   await using([keeper('1.0.0', ['keeper@0', 'keeper@1'])], async ({ kernel }) => {
-    const refusal = (plugins: Plugin[]) =>
+    const upgrade = (plugins: Plugin[]) =>
       kernel.become(plugins).then(
         () => '',
         (error: Error) => error.message,
       )
     live = 17
     assert.is(
-      await refusal([keeper('2.0.0', ['keeper@2'])]),
+      await upgrade([keeper('2.0.0', ['keeper@2'])]),
       'keeper 2.0.0 cannot read keeper@1, which 17 live runs hold.',
     )
-    assert.is(await refusal([]), 'Without keeper nobody reads keeper@1, which 17 live runs hold.')
+    assert.is(await upgrade([]), 'Without keeper nobody reads keeper@1, which 17 live runs hold.')
     assert.is(kernel.host.plugins()[0]!.version, '1.0.0')
     assert.is(
-      await refusal([keeper('1.5.0', ['keeper@1', 'keeper@2'])]),
+      await upgrade([keeper('1.5.0', ['keeper@1', 'keeper@2'])]),
       '',
       'what nobody holds need not be read',
     )
     live = 0
-    assert.is(await refusal([keeper('2.0.0', ['keeper@2'])]), '')
+    assert.is(await upgrade([keeper('2.0.0', ['keeper@2'])]), '')
   })
 })
 

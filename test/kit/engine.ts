@@ -118,10 +118,10 @@ export async function startEngine(
   living.add(stop)
   const start = (message: string, more: Partial<RunStart> = {}, by = who) =>
     server.call('POST', '/chat', { token: by.token, body: { message, ...more } })
-  const read = async (runId: string, stop?: (event: SseEvent) => boolean, by = who) =>
+  const read = async (runId: string, isLast?: (event: SseEvent) => boolean, by = who) =>
     inTime(
       `the events of run ${runId}`,
-      server.stream(by.token, runId).then(response => readEvents(response, stop)),
+      server.stream(by.token, runId).then(response => readEvents(response, isLast)),
     )
   const chat = async (...asked: Parameters<typeof start>): Promise<Started> => {
     const { status, body, text } = await start(...asked)

@@ -88,8 +88,8 @@ const chat = async (server: Process, token: string, message: string, key?: strin
  */
 export async function makeInstallation(given: Env, ballast: number): Promise<Made> {
   const env = { MODELS_URL: model, RUNS_RETENTION_MS: '50', ...given }
-  const ended = async (server: Process, token: string, run: string) =>
-    void (await eventsOf(server, token, run))
+  const ended = async (host: Process, bearer: string, run: string) =>
+    void (await eventsOf(host, bearer, run))
   const { api_key: apiKey } = await commandLine<{ api_key: string }>(
     ['admin', 'create-user', '--email', 'ann@example.org', '--credits', '1000'],
     env,

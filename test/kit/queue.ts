@@ -34,11 +34,11 @@ function jobs(on: On): void {
   on('a job runs at once where somebody takes its name, with its data', [], async queue => {
     const seen: Job[] = []
     queue.define('a', async job => void seen.push(job))
-    const id = await queue.enqueue('a', { x: ['y', null] })
-    await ends(queue, id, 'done')
+    const jobId = await queue.enqueue('a', { x: ['y', null] })
+    await ends(queue, jobId, 'done')
     assert.deepEqual(
       seen.map(({ id, name, data, attempt }) => ({ id, name, data, attempt })),
-      [{ id, name: 'a', data: { x: ['y', null] }, attempt: 1 }],
+      [{ id: jobId, name: 'a', data: { x: ['y', null] }, attempt: 1 }],
     )
     assert.equal(seen[0]!.signal.aborted, false)
     assert.equal(await queue.state('unknown'), undefined)

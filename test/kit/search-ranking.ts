@@ -190,7 +190,7 @@ export function ranking(on: On): void {
         return {
           id: `f${at}`,
           text: isRare ? `needle ${'other '.repeat(20)}` : 'needle needle needle',
-          vector: Array.from({ length: 8 }, (_, n) => (isRare ? -1 : 1) + (next() * (n + 1)) / 20),
+          vector: Array.from(Array(8).keys(), n => (isRare ? -1 : 1) + (next() * (n + 1)) / 20),
           fields: { rare: isRare },
         }
       })

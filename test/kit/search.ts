@@ -128,7 +128,7 @@ function contents(on: On): void {
       Array.from({ length: 8 }, (_, who) =>
         passages.index(
           'c',
-          Array.from({ length: 50 }, (_, at) => ({ id: `${who}-${at}`, text: `all w${who}` })),
+          Array.from(Array(50).keys(), at => ({ id: `${who}-${at}`, text: `all w${who}` })),
         ),
       ),
     )

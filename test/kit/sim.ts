@@ -177,8 +177,8 @@ export function createWorld({
           continue
         }
         steps++
-        const at = choose('order', ready.length + due.length)
-        const one = at < ready.length ? ready[at]! : due[at - ready.length]!
+        const chosen = choose('order', ready.length + due.length)
+        const one = chosen < ready.length ? ready[chosen]! : due[chosen - ready.length]!
         if ('label' in one) {
           const fault = one.process.steady ? 0 : choose('fault', faultKinds.length)
           trace.push(
@@ -223,7 +223,7 @@ export function seenBy<T extends object>(
       methods.map(method => [
         method,
         (...args: unknown[]) =>
-          world.call(process, label(name, method, args), () =>
+          world.call(process, labelOf(name, method, args), () =>
             effect(method, args, () => act[method]!(...args)),
           ),
       ]),
@@ -232,7 +232,7 @@ export function seenBy<T extends object>(
 }
 
 /** For the trace: the port's method and what it is about. */
-const label = (port: string, method: string, args: readonly unknown[]): string => {
+const labelOf = (port: string, method: string, args: readonly unknown[]): string => {
   const [first, second] = args as [unknown, unknown]
   const about = typeof first === 'string' ? first : (first as { name?: string } | undefined)?.name
   return (

@@ -252,7 +252,7 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     await first.close()
     const second = await at.open()
     assert.deepEqual(
-      (await second.collections()).find(({ name }) => name === 'things'),
+      (await second.collections()).find(one => one.name === 'things'),
       things,
     )
     // What the program did not declare in between was not kept up to date, and is made good when it

@@ -26,7 +26,7 @@ const sum = async (server: Pick<TestServer, 'call'>, name: string, ...labels: st
 async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
   for (let tries = 0; !(await holds()); tries++) {
     assert.ok(tries < 500, `it never came: ${what}`)
-    await new Promise(resolve => setTimeout(resolve, 10))
+    await new Promise(fulfil => setTimeout(fulfil, 10))
   }
 }
 
@@ -294,12 +294,12 @@ test('what waits in the queue is told by name, once, whatever is reloaded; a que
         (await sum(second, 'jobs_running', 'job="busy.job"')) >=
       1,
   )
-  const page = await text(second)
-  const lines = page.split('\n').filter(line => line.startsWith('queue_jobs{job="busy.job"'))
+  const exposition = await text(second)
+  const lines = exposition.split('\n').filter(line => line.startsWith('queue_jobs{job="busy.job"'))
   assert.is(lines.length, 2)
   assert.is(await sum(second, 'queue_jobs', 'job="busy.job"'), 5)
   assert.ok((await sum(second, 'queue_jobs', 'job="busy.job"', 'state="waiting"')) >= 3)
-  assert.is(page.split('\n').filter(line => line === '# TYPE queue_jobs gauge').length, 1)
+  assert.is(exposition.split('\n').filter(line => line === '# TYPE queue_jobs gauge').length, 1)
   isAway = true
   const third = await startServer({ plugins: [busy, ...others], given })
   assert.equal(

@@ -34,7 +34,7 @@ test("it is listed, passes its port's kit, and serves a run", async () => {
     JSON.stringify(checks.filter(({ result }) => result === 'fails')),
   )
   assert.equal(
-    checks.filter(({ result }) => result === 'unsupported').map(({ check }) => check),
+    checks.filter(({ result }) => result === 'unsupported').map(({ check: title }) => title),
     ['models: tools', 'models: reasoning', 'models: prefill', 'models: resume'],
   )
   const running = { ...env, MODELS_URL: 'parrot:?pause_ms=1' }

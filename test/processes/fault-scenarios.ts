@@ -106,7 +106,7 @@ export async function befalls(
           // The store may be down at this moment, too: that must not hide what went wrong.
           const why = (failure: unknown) => `not to be had: ${(failure as Error).message}`
           const kept = await control().then(
-            ({ lost, acknowledged }) => `lost ${lost.length} of ${acknowledged}`,
+            told => `lost ${told.lost.length} of ${told.acknowledged}`,
             why,
           )
           const runs = await toldOf(database, cluster.orgId, followers).catch(why)

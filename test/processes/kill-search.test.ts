@@ -214,12 +214,12 @@ async function play(server: Server, begin: (settings: Env) => Promise<Product>):
   }
 }
 
-const server = await harmlessServer()
+const searchServer = await harmlessServer()
 const store = await openStore()
-if ('why' in server) test.skip(`${title} (${server.why})`, () => undefined)
+if ('why' in searchServer) test.skip(`${title} (${searchServer.why})`, () => undefined)
 else {
   test(title, () =>
-    play(server, async env => {
+    play(searchServer, async env => {
       const { server: product, ...opened } = await open(env)
       return { ...opened, credits: 10_000, processes: [product] }
     }),
@@ -227,7 +227,7 @@ else {
   if ('why' in store) test.skip(`${title}, between processes (${store.why})`, () => undefined)
   else
     test(`${title}, between a process that answers and one that drives`, () =>
-      play(server, async env => {
+      play(searchServer, async env => {
         const { members, ...cluster } = await startCluster(
           store.database.url.href,
           ['api', 'worker'],
@@ -240,6 +240,6 @@ test.after(async () => {
   await endRounds()
   await endClusters()
   if (!('why' in store)) await store.close()
-  if (!('why' in server)) await server.stop()
+  if (!('why' in searchServer)) await searchServer.stop()
 })
 test.run()

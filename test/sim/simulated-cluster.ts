@@ -271,7 +271,7 @@ export async function createStage({
         [Peers.id]: silentPeers,
         [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() },
       }
-      const given = (token: Token) =>
+      const provided = (token: Token) =>
         token.id === Agents.id
           ? () => builtIn
           : token.id === Tools.id
@@ -291,7 +291,7 @@ export async function createStage({
         log: log as never,
         clock: process.clock,
         steps: unbounded,
-        given,
+        given: provided,
       })
       instances.set(process, instance)
       roles.set(process, role)
@@ -327,12 +327,12 @@ export async function createStage({
     for (const role of kind === 'roles' ? (['api', 'worker'] as const) : (['all', 'all'] as const))
       boot(role)
 
-  const { storage } = disk.engines()
+  const { storage: bankStorage } = disk.engines()
   const bank = world.spawn('bank', async () => {}, true)
   if (!given) {
     const ledger = await ledgerOn(
       {
-        ...storage,
+        ...bankStorage,
         define: async () => {},
         insertMany: async (...args) =>
           (await disk.write({ port: 'storage', method: 'insertMany', args })) as {

@@ -84,13 +84,13 @@ async function besides(server: TestServer, act: () => Promise<void>): Promise<vo
   assert.ok(asked > 0)
 }
 
-let server: TestServer
+let sharedServer: TestServer
 test.before(async () => {
   write()
-  server = await startServer({
+  sharedServer = await startServer({
     env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000' },
   })
-  await server.roster.load(folder, { isolated })
+  await sharedServer.roster.load(folder, { isolated })
 })
 test('plugins load --isolated: no line of it runs in the process, the first load included', async () => {
   const server = await startServer()
@@ -101,7 +101,7 @@ test('plugins load --isolated: no line of it runs in the process, the first load
   const apart = { isolated: true, memory_mb: 32, stall_ms: 10_000 }
   const seen = globalThis as { ranHere?: number }
   const place = join(home, 'shy')
-  const write = (text: string) => {
+  const writeShy = (text: string) => {
     mkdirSync(place, { recursive: true })
     writeFileSync(
       join(place, 'plugin.mjs'),
@@ -113,18 +113,18 @@ test('plugins load --isolated: no line of it runs in the process, the first load
     return { path: join(place, 'plugin.mjs'), ...apart }
   }
   assert.match(
-    await load.run(write('process.exit(9)')).then(
+    await load.run(writeShy('process.exit(9)')).then(
       () => 'it serves',
       (error: Error) => error.message,
     ),
     /its thread has ended/,
   )
-  assert.equal(await check.run({ path: write('').path, isolated: true }), {
+  assert.equal(await check.run({ path: writeShy('').path, isolated: true }), {
     name: 'shy',
     version: '1.0.0',
     replaces: null,
   })
-  assert.equal(((await load.run(write(''))) as { isolated: unknown }).isolated, {
+  assert.equal(((await load.run(writeShy(''))) as { isolated: unknown }).isolated, {
     memory_mb: 32,
     stall_ms: 10_000,
   })
@@ -133,18 +133,18 @@ test('plugins load --isolated: no line of it runs in the process, the first load
 })
 
 test.after(async () => {
-  await server.stop()
+  await sharedServer.stop()
   rmSync(home, { recursive: true, force: true })
 })
 
 test('what it throws is answered as in the process: a fault as itself, anything else as 500', async () => {
-  assert.is((await wild(server, 'throws')).status, 500)
+  assert.is((await wild(sharedServer, 'throws')).status, 500)
   assert.ok(
-    server.logged.some(line => line.includes('on purpose')),
+    sharedServer.logged.some(line => line.includes('on purpose')),
     'the error is in the log',
   )
-  assert.is((await wild(server, 'refuses')).status, 404)
-  assert.is((await wild(server, 'fine')).status, 200)
+  assert.is((await wild(sharedServer, 'refuses')).status, 404)
+  assert.is((await wild(sharedServer, 'fine')).status, 200)
 })
 
 const ends = {
@@ -158,57 +158,62 @@ const ends = {
 for (const [way, why] of Object.entries(ends)) {
   test(`${way}: the caller gets 503 with the reason, others notice nothing, and it serves again`, async () => {
     // Short only where the loop is meant: a thread that collects garbage without end is silent too.
-    await server.roster.isolate('wild', way === 'loops' ? { ...isolated, stall_ms: 500 } : isolated)
-    await besides(server, async () => {
-      const { status, body } = await wild(server, way)
+    await sharedServer.roster.isolate(
+      'wild',
+      way === 'loops' ? { ...isolated, stall_ms: 500 } : isolated,
+    )
+    await besides(sharedServer, async () => {
+      const { status, body } = await wild(sharedServer, way)
       assert.equal(
         [status, (body as { detail: string }).detail],
         [503, `The plugin wild is not available: ${why}.`],
       )
-      await again(server)
+      await again(sharedServer)
     })
     assert.ok(
-      server.logged.some(line => line.includes('wild.thread.ended') && line.includes(why)),
+      sharedServer.logged.some(line => line.includes('wild.thread.ended') && line.includes(why)),
       'the log says so',
     )
   })
 }
 
 test('a tool that loops fails its call; the run goes on to its end', async () => {
-  await server.roster.isolate('wild', { ...isolated, stall_ms: 500 })
-  const { token } = await server.account()
-  const { body } = await server.call('POST', '/chat', {
+  await sharedServer.roster.isolate('wild', { ...isolated, stall_ms: 500 })
+  const { token } = await sharedServer.account()
+  const { body } = await sharedServer.call('POST', '/chat', {
     token,
     body: { message: '[[tool=wild {}]]' },
   })
-  const events = await readEvents(await server.stream(token, (body as { run_id: string }).run_id))
+  const events = await readEvents(
+    await sharedServer.stream(token, (body as { run_id: string }).run_id),
+  )
   const result = events.find(({ event }) => event === 'tool_result')!.data as { content: string }
   assert.match(result.content, /did not answer|not available/)
   assert.is(events.at(-1)!.event, 'done')
-  await again(server)
+  await again(sharedServer)
 })
 
 test('one that ends again and again is started later and later; meanwhile it answers 503 with Retry-After', async () => {
-  await server.roster.reload('wild')
-  await wild(server, 'leaves')
-  await again(server)
-  await wild(server, 'leaves')
-  const { status, headers } = await wild(server, 'fine')
+  await sharedServer.roster.reload('wild')
+  await wild(sharedServer, 'leaves')
+  await again(sharedServer)
+  await wild(sharedServer, 'leaves')
+  const { status, headers } = await wild(sharedServer, 'fine')
   assert.is(status, 503)
   assert.ok(Number(headers.get('retry-after')) >= 1)
-  await again(server)
+  await again(sharedServer)
 })
 
 test('a caller who goes away is seen over there', async () => {
-  await server.roster.reload('wild')
+  await sharedServer.roster.reload('wild')
   const leaving = new AbortController()
-  const asked = fetch(`${server.base}/wild/waits`, { signal: leaving.signal }).catch(
+  const asked = fetch(`${sharedServer.base}/wild/waits`, { signal: leaving.signal }).catch(
     () => undefined,
   )
   const waiting = async (state: number) => {
     for (
       let tries = 0;
-      ((await wild(server, 'waited')).body as { waiting: number }).waiting !== state;
+      ((await wild(sharedServer, 'waited')).body as { waiting: number }).waiting !== state;
       tries++
     ) {
       assert.ok(tries < 500, `it never came to ${state}`)
@@ -222,12 +227,13 @@ test('a caller who goes away is seen over there', async () => {
 })
 
 test('files that changed are not started by accident: it stays out and says so, until it is reloaded', async () => {
-  await server.roster.reload('wild')
-  const ended = () => server.logged.filter(line => line.includes('wild.thread.ended')).length
+  await sharedServer.roster.reload('wild')
+  const ended = () => sharedServer.logged.filter(line => line.includes('wild.thread.ended')).length
   const before = ended()
   write('2.0.0')
-  await wild(server, 'leaves')
-  const said = async () => ((await wild(server, 'fine')).body as { detail?: string }).detail ?? ''
+  await wild(sharedServer, 'leaves')
+  const said = async () =>
+    ((await wild(sharedServer, 'fine')).body as { detail?: string }).detail ?? ''
   for (
     let tries = 0;
     !(await said()).includes('its files have changed since; reload it');
@@ -241,8 +247,8 @@ test('files that changed are not started by accident: it stays out and says so, 
     before + 1,
     'only the one that served has ended, and one start follows another',
   )
-  assert.is((await server.roster.reload('wild')).version, '2.0.0')
-  assert.is((await wild(server, 'fine')).status, 200)
+  assert.is((await sharedServer.roster.reload('wild')).version, '2.0.0')
+  assert.is((await wild(sharedServer, 'fine')).status, 200)
 })
 
 test('a plugin that cannot be imported, cannot start or cannot run in a thread leaves the old one serving, with a sentence', async () => {
@@ -261,10 +267,10 @@ test('a plugin that cannot be imported, cannot start or cannot run in a thread l
     ],
   ] as const) {
     write('3.0.0', more)
-    const sentence = await refused(server.roster.reload('wild'))
+    const sentence = await refused(sharedServer.roster.reload('wild'))
     assert.match(sentence, why)
     assert.match(sentence, /wild 2\.0\.0 \(generation \d+\) goes on serving/)
-    assert.is((await wild(server, 'fine')).status, 200)
+    assert.is((await wild(sharedServer, 'fine')).status, 200)
   }
 })
 

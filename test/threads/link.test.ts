@@ -76,8 +76,8 @@ test('faults come as the same faults, errors with their message, anything else a
   const known = (await thrownBy('fault')) as Error & { retryAfterMs: number; values: object }
   assert.ok(hasCode(known, 'RATE_LIMITED'))
   assert.equal([known.retryAfterMs, known.values], [2500, { limit: 'x', seconds: 3 }])
-  const error = (await thrownBy('error')) as Error
-  assert.equal([error.name, error.message], ['RangeError', 'too far'])
+  const rangeError = (await thrownBy('error')) as Error
+  assert.equal([rangeError.name, rangeError.message], ['RangeError', 'too far'])
   assert.is(await thrownBy('other'), 'handover')
 })
 

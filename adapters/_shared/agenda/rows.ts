@@ -171,13 +171,13 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
      * and that of the locks.
      */
     async depth(name: string): Promise<Depth> {
-      const [waiting, running] = await orTold(
+      const [due, running] = await orTold(
         Promise.all([
           kept.countDocuments({ name, nextRunAt: { $lte: now() }, lockedAt: null }),
           kept.countDocuments({ name, lockedAt: { $gt: at(0) } }),
         ]),
       )
-      return { waiting, running }
+      return { waiting: due, running }
     },
 
     /**

@@ -126,13 +126,13 @@ function analyserOf(
       }
       return [...found].slice(0, termsMax)
     },
-    queryWords(text, wordsMax) {
+    queryWords(text, limit) {
       const found = new Map<string, string[]>()
       for (const { word, pair } of tokens(text)) {
         const terms = anyTerms(word, pair)
         const isStopWord = declared.some(language => termsOf(word, pair, language).length === 0)
         if (terms.length > 0 && !isStopWord) found.set(terms.join(' '), terms)
-        if (found.size >= wordsMax) break
+        if (found.size >= limit) break
       }
       return [...found.values()]
     },

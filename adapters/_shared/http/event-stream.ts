@@ -80,8 +80,8 @@ export function createEventStreams(bounds: Bounds) {
       ends.set(response, stop)
       bucket.add(response)
       let begun = false
-      const begin = (frames: string): boolean => {
-        const text = begun ? frames : opening + frames
+      const begin = (chunk: string): boolean => {
+        const text = begun ? chunk : opening + chunk
         begun = true
         return response.write(text)
       }

@@ -8,19 +8,28 @@ import type { WireName } from '../../../test/kit/model-servers/server.ts'
 import { textOf } from '../../../test/kit/models.ts'
 import { renderedAttachments, wireMessages } from './messages.ts'
 
+type Fields = Record<string, unknown>
+type Call = { id: string; function: { name: string; arguments: string } }
+type Said = { role: string; content: string; tool_call_id?: string; tool_calls?: Call[] }
+type Bodies = {
+  chat: { messages: Said[] }
+  responses: { input: Fields[] }
+  messages: { messages: { role: string; content: Fields[] }[] }
+}
+type Body<W extends WireName> = Fields & Bodies[W] & { tools: { name: string }[] }
 /** The body that one call sends; the server refuses what the vendor would. */
-const sent = (
-  wire: WireName,
+const sent = <W extends WireName>(
+  wire: W,
   asked: Partial<ModelRequest>,
   options = '',
-): Promise<Record<string, any>> =>
+): Promise<Body<W>> =>
   onStage(
     wire,
     [{ text: 'x' }],
     async ({ provider, clock, server }) => {
       const { error } = await passing(clock, hear(provider, asked))
       assert.is(error, undefined, error?.message)
-      return server.calls()[0]!.body
+      return server.calls()[0]!.body as Body<W>
     },
     { options },
   )
@@ -51,16 +60,14 @@ const conversation: readonly Message[] = [
 
 test('chat: a whole conversation, with ids and names that are taken there', async () => {
   const { messages, tools, ...rest } = await sent('chat', { messages: conversation, tools: [add] })
-  const ids: string[] = messages.flatMap(
-    ({ tool_calls: calls = [] }: { tool_calls?: { id: string }[] }) => calls.map(({ id }) => id),
-  )
+  const ids = messages.flatMap(({ tool_calls: calls = [] }) => calls.map(({ id }) => id))
   assert.is(new Set(ids).size, 3)
   assert.ok(ids.every(id => /^[\w-]{1,40}$/.test(id)))
   assert.equal(
-    messages.map(({ role, content, tool_call_id: id, tool_calls: calls }: any) => [
+    messages.map(({ role, content, tool_call_id: id, tool_calls: calls }) => [
       role,
       content,
-      id ?? calls?.map(({ function: { name, arguments: json } }: any) => `${name} ${json}`),
+      id ?? calls?.map(({ function: { name, arguments: json } }) => `${name} ${json}`),
     ]),
     [
       ['system', 'Be brief.', undefined],
@@ -88,10 +95,7 @@ test('responses: calls and their outputs are items of their own; nothing is kept
     tools: [add],
   })
   assert.equal(
-    input.map(({ type, role, name, content, output }: any) => [
-      type ?? role,
-      name ?? content ?? output,
-    ]),
+    input.map(({ type, role, name, content, output }) => [type ?? role, name ?? content ?? output]),
     [
       ['system', 'Be brief.'],
       ['user', 'First.'],
@@ -117,9 +121,9 @@ test('messages: roles take turns, all results of an answer in one message, nothi
   })
   assert.is(system, 'Be brief.')
   assert.equal(
-    messages.map(({ role, content }: any) => [
+    messages.map(({ role, content }) => [
       role,
-      ...content.map(({ type, text, name, input, content: result }: any) => [
+      ...content.map(({ type, text, name, input, content: result }) => [
         type,
         text ?? (name ? [name, input] : result),
       ]),
@@ -143,7 +147,7 @@ test('messages: roles take turns, all results of an answer in one message, nothi
 test('messages: a conversation with calls comes with tools, even where none may be called any more', async () => {
   const { tools, tool_choice: choice } = await sent('messages', { messages: conversation })
   assert.equal(
-    tools.map(({ name }: any) => name),
+    tools.map(({ name }) => name),
     ['functions_add', 'add'],
   )
   assert.equal(choice, { type: 'none' })

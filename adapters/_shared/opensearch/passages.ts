@@ -118,7 +118,7 @@ export const passagesOf = (
     }
     for (let attempt = 1; ; attempt++) {
       const { responses } = await call<{ responses: Answer[] }>('POST', '/_msearch', {
-        lines: asked.flatMap(({ query }) => [header, { query, ...order }]),
+        lines: asked.flatMap(({ query: clause }) => [header, { query: clause, ...order }]),
         signal,
       })
       const refusal = responses.flatMap(({ status, error }) =>

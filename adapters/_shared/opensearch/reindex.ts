@@ -11,7 +11,7 @@ import { analysisVersion, type Analyser } from '../analysis/analyser.ts'
 import { compareText } from '../documents.ts'
 import { keptFields, sameSpec, saidLanguage, type Spec } from '../search/checks.ts'
 import { analysed } from '../analysis/analysed.ts'
-import { type createBulk, type Stored, type Write } from './bulk.ts'
+import type { createBulk, Stored, Write } from './bulk.ts'
 import { told, unavailable, type Connection, type Refusal } from './connection.ts'
 import {
   aliasOf,

@@ -14,9 +14,9 @@ const wanted = searchLimits.depthMax + 1
  * Lucene's.
  */
 const k1 = 1.2
-const fts5Idf = (count: number, n: number) =>
-  Math.max(Math.log((count - n + 0.5) / (n + 0.5)), 1e-6)
-const luceneIdf = (count: number, n: number) => Math.log(1 + (count - n + 0.5) / (n + 0.5))
+const fts5Idf = (total: number, n: number) =>
+  Math.max(Math.log((total - n + 0.5) / (n + 0.5)), 1e-6)
+const luceneIdf = (total: number, n: number) => Math.log(1 + (total - n + 0.5) / (n + 0.5))
 
 /** Keeps the best scores, and all that equal the last of them. */
 function createBest(most: number) {
@@ -116,7 +116,8 @@ export function byVector(
   ) as Iterable<unknown> as Iterable<readonly [number, Uint8Array]>) {
     const kept = new Float32Array(bytes.buffer, bytes.byteOffset, dimensions)
     let cosine = 0
-    for (let at = 0; at < dimensions; at++) cosine += kept[at]! * asked[at]!
+    for (let dimension = 0; dimension < dimensions; dimension++)
+      cosine += kept[dimension]! * asked[dimension]!
     if (Math.fround(cosine) >= Math.fround(cosineMin)) best.add(row, cosine)
   }
   return named(db, table, best.all())

@@ -11,9 +11,9 @@ const copyUrl = () => new URL(import.meta.url.replace(/backup\.(ts|js)[^/]*$/, '
 
 function copy(from: string, to: string): Promise<Failure | undefined> {
   const thread = new Worker(copyUrl(), { workerData: { from, to } })
-  return new Promise((resolve, reject) => {
-    thread.once('message', ({ refusal }: Started) => resolve(refusal))
-    thread.once('error', error => resolve(failureOf(error)))
+  return new Promise((fulfil, reject) => {
+    thread.once('message', ({ refusal }: Started) => fulfil(refusal))
+    thread.once('error', error => fulfil(failureOf(error)))
     thread.once('exit', () =>
       reject(fault('UNAVAILABLE', { what: 'The backup', why: 'its thread ended' })),
     )

@@ -104,8 +104,8 @@ export function createStreams(db: Database) {
       head.trimmed = end
     },
     rewrite(stream: string, from: number, through: number, body: string): undefined {
-      const { last } = headOf(stream)
-      if (through > last) throw fault('STREAM_MOVED', { stream, head: last, expect: through })
+      const { last: head } = headOf(stream)
+      if (through > head) throw fault('STREAM_MOVED', { stream, head, expect: through })
       // A segment that reaches out of the range keeps what lies outside.
       const reaching = (overlapping.all(stream, from, through) as [number, number, string][])
         .filter(([first, end]) => first < from || end > through)

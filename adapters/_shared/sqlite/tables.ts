@@ -81,7 +81,7 @@ function bring(db: Database, spec: Collection): void {
   const kept = new Set(
     typeof stored === 'string' ? indexedFields(JSON.parse(stored) as Collection) : [],
   )
-  for (const field of indexedFields(spec).filter(field => !kept.has(field))) {
+  for (const field of indexedFields(spec).filter(candidate => !kept.has(candidate))) {
     if (!columns.has(`f_${field}`)) db.exec(`ALTER TABLE ${table} ADD COLUMN "f_${field}"`)
     db.exec(`UPDATE ${table} SET "f_${field}" = ${extracted(field)}`)
   }

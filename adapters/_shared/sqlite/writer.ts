@@ -104,7 +104,7 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
   }
   function submit(operation: Operation, answered: Answered): void {
     if (ended) return answered.failed(ended)
-    if (closing) return answered.failed(closed())
+    if (closing !== undefined) return answered.failed(closed())
     if (pending >= pendingMax)
       return answered.failed(
         fault(
@@ -126,9 +126,9 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
     convert: (answer: never) => T,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
-      const done = (answer: never) => {
+      const done = (result: never) => {
         try {
-          resolve(convert(answer))
+          resolve(convert(result))
         } catch (error) {
           reject(error as Error)
         }

@@ -218,11 +218,11 @@ test('a source without an installation, one that is half a copy itself, and anot
       () => assert.unreachable(),
       (error: Error) => assert.match(error.message, sentence),
     )
-  const from = await filled()
+  const source = await filled()
   const half = empty()
   const other = await filled()
   await refused(empty(), empty(), /^from: holds no installation/)
-  await refused(from, dying(half, 6).side, /the process is gone/)
+  await refused(source, dying(half, 6).side, /the process is gone/)
   await refused(half, empty(), /^from: is itself an unfinished copy/)
   await other.storage.remove(Notes, 'n1000')
   await refused(other, half, /^to: is an unfinished copy of something else: the source/)
@@ -233,7 +233,7 @@ test('a source without an installation, one that is half a copy itself, and anot
   ] as readonly (readonly [string, (side: Whole) => Promise<unknown>])[]) {
     const to = empty()
     await fill(to)
-    await refused(from, to, new RegExp(`^to: is not empty: it holds ${what}`))
+    await refused(source, to, new RegExp(`^to: is not empty: it holds ${what}`))
     assert.equal(await to.storage.collections(), [], 'nothing was written')
   }
 })

@@ -107,12 +107,13 @@ export async function unpause(
     if (!session || !session.paused || session.deleting) return undefined
     const { next, again } = await nextOf(own, session)
     if (again) continue
-    const { set, ...rest } = next === undefined ? { set: {}, inc: { rev: 1 } } : handing(next, now)
+    const { set, ...change } =
+      next === undefined ? { set: {}, inc: { rev: 1 } } : handing(next, now)
     if (
       await own.update(
         Sessions,
         sessionId,
-        { ...rest, set: { ...set, paused: false } },
+        { ...change, set: { ...set, paused: false } },
         { if: { paused: true, rev: session.rev, active: { exists: false } } },
       )
     )

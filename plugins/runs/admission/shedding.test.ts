@@ -66,7 +66,7 @@ test('beyond places and line a start is answered 429, with the time to wait, and
     accepted().length >= room && accepted().length <= room + caps.RUNS_ACTIVE_MAX,
     `${accepted().length} of ${clients.length} were accepted`,
   )
-  for (const { status, body, headers } of answers.filter(({ status }) => status !== 200)) {
+  for (const { status, body, headers } of answers.filter(answer => answer.status !== 200)) {
     assert.equal([status, (body as { code: string }).code], [429, 'SHEDDING'])
     assert.match(headers.get('retry-after')!, /^[1-9]\d?$/)
   }

@@ -159,7 +159,7 @@ export function createDriver({
     await goOn(entry, journal)
   }
 
-  const run = (run: Run, fresh: boolean, died = false, before = store.epoch()) => {
+  const start = (run: Run, fresh: boolean, died = false, before = store.epoch()) => {
     const entry: Active = {
       run,
       stopper: createStopper(clock),
@@ -222,7 +222,7 @@ export function createDriver({
     const died = seen.owner !== undefined && seen.owner !== owner
     if (taken && died) figures.takenOver()
     if (taken && !closing) {
-      run(taken, false, died, before)
+      start(taken, false, died, before)
       return true
     }
     leave(seen.id)
@@ -244,7 +244,7 @@ export function createDriver({
      * A run that this process has just placed, with its lease in hand and nothing in its journal.
      */
     begin(placed: Run) {
-      if (!closing && places.enter(placed)) run(placed, true)
+      if (!closing && places.enter(placed)) start(placed, true)
     },
     stop: (runId: string, reason: StopReason) => active.get(runId)?.stopper.stop(reason),
     /** Moves each lease's beat; finds out which are lost, cancelled or silent. */

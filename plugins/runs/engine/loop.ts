@@ -134,8 +134,8 @@ export function createLoop({
         {
           models,
           clock,
-          log: (level, event, fields) =>
-            log(level, event, { ...fields, run: run.id, organisation: run.orgId }),
+          log: (level, name, fields) =>
+            log(level, name, { ...fields, run: run.id, organisation: run.orgId }),
           spans,
           request,
           toolTokens: offered.length > 0 ? tokensOfTools(offered) : 0,

@@ -147,7 +147,7 @@ export function createJournal(
     failure: () => failure,
     crowded: () => waiting.records > pendingMax || waiting.bytes > bytesMax,
     async settled() {
-      while (flight) await flight
+      while (flight !== undefined) await flight
       if (failure) throw failure
     },
   }

@@ -20,10 +20,10 @@ type Sizes = {
   files: readonly number[]
   results: readonly number[]
 }
-const words = (size: number, mark: string) => mark.repeat(size).slice(0, size)
+const words = (length: number, mark: string) => mark.repeat(length).slice(0, length)
 /** A run that has called tools, one an answer, and is about to think again. */
 function stateWith(results: readonly number[]): State {
-  const records = results.flatMap((size, step) => [
+  const records = results.flatMap((length, step) => [
     ...(step > 0 ? [stepBegins({ step, purpose: 'answer' as const })] : []),
     toolWhole({ step, attempt: 1, call: { id: `c${step}`, name: 'look', arguments: {} } }),
     thought({ step, attempt: 1, finish: 'tool_calls', input_tokens: 1, output_tokens: 1 }),
@@ -32,7 +32,7 @@ function stateWith(results: readonly number[]): State {
       call_id: `c${step}`,
       name: 'look',
       status: 'ok',
-      content: words(size, 'r'),
+      content: words(length, 'r'),
       truncated: false,
       artifact_id: null,
     }),
@@ -67,7 +67,7 @@ function given({ context, output, request, past, files, results }: Sizes) {
       request: `${i}${words(asked, 'a')}`,
       answer: said === undefined ? undefined : words(said, 's'),
     })),
-    attachments: files.map((size, i) => ({ name: `file${i}`, text: words(size, 'f') })),
+    attachments: files.map((length, i) => ({ name: `file${i}`, text: words(length, 'f') })),
   }
   const whole: Message[] = conversation.past.flatMap(({ request: asked, answer }): Message[] => [
     { role: 'user', content: asked },

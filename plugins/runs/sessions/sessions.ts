@@ -146,9 +146,9 @@ export function createSessions({
       const active =
         items.find(run => run.id === session.active) ??
         (session.active === undefined ? undefined : (await runsOf(caller, [session.active]))[0])
-      const run = active ?? items[0]
-      const events = (run ? await recentOf(log, run) : []).map(({ seq, type, data }) => ({
-        run_id: run!.id,
+      const latest = active ?? items[0]
+      const events = (latest ? await recentOf(log, latest) : []).map(({ seq, type, data }) => ({
+        run_id: latest!.id,
         seq,
         type,
         data,
@@ -210,25 +210,28 @@ export function createSessions({
      */
     async messages(caller: Caller, id: string, { limit = 50, cursor }: Paging) {
       await find(caller, id)
-      const page = (runs: number) =>
+      const page = (count: number) =>
         store.tenant(caller).find(Runs, {
           where: { sessionId: id },
-          ...paged({ limit: runs, ...(cursor === undefined ? {} : { cursor }) }),
+          ...paged({ limit: count, ...(cursor === undefined ? {} : { cursor }) }),
         })
       const { items, next } = await page(Math.ceil(limit / 2))
       const told: Static<typeof Message>[] = []
-      let runs = 0
+      let runsTold = 0
       let chars = 0
       for await (const run of withTexts(caller, items, { ended, readTexts })) {
         const both = messagesOf(run)
         chars += both.reduce((sum, { content }) => sum + content.length, 0)
-        if (runs > 0 && chars > config.page_chars_max) break
+        if (runsTold > 0 && chars > config.page_chars_max) break
         told.push(...both)
-        runs++
+        runsTold++
       }
       // The cursor is the storage's own: where the page ends early, that of a page which ends
       // there.
-      return { items: told, ...cursorOf(runs < items.length ? (await page(runs)).next : next) }
+      return {
+        items: told,
+        ...cursorOf(runsTold < items.length ? (await page(runsTold)).next : next),
+      }
     },
     async artifacts(caller: Caller, id: string, paging: Paging) {
       await find(caller, id)

@@ -9,6 +9,7 @@ import {
   Runs,
   SearchProgresses,
   SearchRemovals,
+  type SearchRemoval,
   Sessions,
   type Run,
   type Session,
@@ -132,7 +133,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
   // collector more than reading them does.
   const waiting = new Map<string, Org>()
   let defined: Promise<void> | undefined
-  let working: Promise<void> | undefined
+  let isWorking = false
 
   /** The index, its collection made: once, and again after it failed. */
   const indexOf = async (scope: Org): Promise<SharedPassages> => {
@@ -263,26 +264,20 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
   }
   const failed = (error: unknown) => void (signal.aborted || log('warn', 'search', { error }))
   const wake = () => {
-    working ??= drain()
+    if (isWorking) return
+    isWorking = true
+    void drain()
       .catch((error: unknown) => {
         // They keep their marks, and are found by them.
         waiting.clear()
         failed(error)
       })
       .finally(() => {
-        working = undefined
+        isWorking = false
         if (waiting.size > 0 && !signal.aborted) wake()
       })
   }
-  const remove = async ({
-    id,
-    orgId,
-    prefix,
-  }: {
-    readonly id: string
-    readonly orgId: string
-    readonly prefix: string
-  }): Promise<void> => {
+  const remove = async ({ id, orgId, prefix }: SearchRemoval): Promise<void> => {
     await (await indexOf({ orgId })).remove(transcripts, { where: { id: { prefix } } })
     await store.tenant({ orgId }).remove(SearchRemovals, id)
   }

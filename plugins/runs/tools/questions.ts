@@ -97,8 +97,8 @@ export function outcomeOf(
       status: 'ok',
       content: items
         .map(
-          ({ id, question, options }) =>
-            `${question} → ${labelOf(options, String((answer as Record<string, Json>)[id]))}`,
+          ({ id, question, options: choices }) =>
+            `${question} → ${labelOf(choices, String((answer as Record<string, Json>)[id]))}`,
         )
         .join('\n'),
     }

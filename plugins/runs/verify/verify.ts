@@ -16,7 +16,7 @@ type StepTrail = {
 }
 
 const terminalTypes = new Set(['done', 'error'])
-const shown = new Set(['token', 'reasoning'])
+const shownTypes = new Set(['token', 'reasoning'])
 
 /** `first` > 1 where retention took the beginning: what depends on it is not judged. */
 function verifyOrder(log: readonly LoggedEvent[], bad: Violations): void {
@@ -73,7 +73,7 @@ function verifySteps(log: readonly LoggedEvent[], bad: Violations): void {
     const at = `${type} at ${seq}`
     const attempt = fields['attempt'] as number | undefined
     const id = fields['call_id'] as string
-    if (shown.has(type) || type === 'call@1' || type === 'open@1') {
+    if (shownTypes.has(type) || type === 'call@1' || type === 'open@1') {
       if (step.accepted) bad.push(`${at}: step ${number} was accepted before`)
       if (attempt !== step.attempt)
         bad.push(`${at} is of attempt ${attempt}, the step stands at ${step.attempt}`)

@@ -1,7 +1,7 @@
 import { definePlugin } from '#kernel'
 import { SystemClock } from '#ports/clock.ts'
 import { Storage } from '#ports/storage.ts'
-import { memos } from './contract.ts'
+import { memos as contract } from './contract.ts'
 import { createMemos, Memos } from './service.ts'
 
 export default definePlugin({
@@ -9,7 +9,7 @@ export default definePlugin({
   version: '1.0.0',
   kernel: '^1.0.0',
   mount: 'v1',
-  contract: memos,
+  contract,
   uses: { store: Storage, clock: SystemClock },
   collections: [Memos],
   services: { memos: createMemos },

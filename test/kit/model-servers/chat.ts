@@ -62,13 +62,13 @@ function asked(body: Body): Asked {
   }
 }
 function frames(turn: Turn, { model }: Asked): string[] {
-  const chunk = (delta: unknown, finish: string | null = null): string =>
+  const chunk = (delta: unknown, finishReason: string | null = null): string =>
     frame({
       id: 'chatcmpl-1',
       object: 'chat.completion.chunk',
       created: 1,
       model,
-      choices: [{ index: 0, delta, finish_reason: finish }],
+      choices: [{ index: 0, delta, finish_reason: finishReason }],
     })
   const { reasoning = '', text = '', refusal = '', calls = [], finish = 'stop' } = turn
   const usage = usageOf(turn)
@@ -79,7 +79,7 @@ function frames(turn: Turn, { model }: Asked): string[] {
     error: 'error',
   }[finish]
   // All calls grow side by side, each at its index.
-  const parts = calls.map(({ arguments: text }) => piecesOf(text))
+  const parts = calls.map(({ arguments: json }) => piecesOf(json))
   const rounds = Math.max(0, ...parts.map(({ length }) => length))
   return [
     chunk({ role: 'assistant', content: '' }),

@@ -24,13 +24,13 @@ const blocksOf = (content: string | Block[]): Block[] =>
   typeof content === 'string' ? [{ type: 'text', text: content }] : content
 
 function check(
-  { messages, tools = [], thinking, max_tokens: most, stream }: Body,
+  { messages: turns, tools = [], thinking, max_tokens: most, stream }: Body,
   headers: Readonly<Record<string, unknown>>,
 ): string | undefined {
   if (stream !== true) return 'stream: expected true'
   if (headers['anthropic-version'] === undefined) return 'anthropic-version: header is required'
   if (!Number.isInteger(most) || most < 1) return 'max_tokens: must be at least 1'
-  if (messages[0]?.role !== 'user') return 'messages: the first message must be of the user'
+  if (turns[0]?.role !== 'user') return 'messages: the first message must be of the user'
   if (
     thinking?.type === 'enabled' &&
     !(thinking.budget_tokens! >= 1024 && thinking.budget_tokens! < most)
@@ -40,8 +40,8 @@ function check(
     return 'tools: input_schema.type must be object'
   const ids = new Set<string>()
   let open: string[] = []
-  for (const [at, { role, content }] of messages.entries()) {
-    if (role === messages[at - 1]?.role) return `messages.${at}: roles must take turns`
+  for (const [at, { role, content }] of turns.entries()) {
+    if (role === turns[at - 1]?.role) return `messages.${at}: roles must take turns`
     const blocks = blocksOf(content)
     const results = blocks
       .filter(({ type }) => type === 'tool_result')
@@ -67,14 +67,14 @@ function check(
       )
     )
       return `messages.${at}: tool_use.input must be an object`
-    if (thinking?.type === 'enabled' && at === messages.length - 1 && results.length > 0)
+    if (thinking?.type === 'enabled' && at === turns.length - 1 && results.length > 0)
       return 'messages: expected `thinking`, but found `tool_use`'
   }
   if (ids.size > 0 && tools.length === 0)
     return 'tools: requests with tool_use blocks must define tools'
-  const last = messages.at(-1)!
-  const text = blocksOf(last.content).at(-1)!.text
-  if (last.role === 'assistant' && text !== text?.trimEnd())
+  const last = turns.at(-1)!
+  const lastText = blocksOf(last.content).at(-1)!.text
+  if (last.role === 'assistant' && lastText !== lastText?.trimEnd())
     return 'messages: final assistant content cannot end with trailing whitespace'
   return undefined
 }
