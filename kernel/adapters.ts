@@ -241,7 +241,7 @@ export async function bindAdapters({
     throw error
   }
   // Adapters know each other as they are; everybody else meets them through the meter.
-  const { createMeter } = (await import(new URL(`_shared/meter${kind}`, home).href)) as {
+  const { createMeter } = (await import(new URL(`_shared/adapter-metrics${kind}`, home).href)) as {
     createMeter: (clock: Clock) => Meter
   }
   const meter = createMeter(engine<Clock>('clock'))

@@ -85,7 +85,7 @@ test('imports point inward', () => {
 const computing: Readonly<Record<string, string>> = {
   'kernel/adapters.ts': 'a setting names the adapter of each port; the meter lies beside them',
   'kernel/cli/run.ts': 'the kits and the commands of operators are found by path',
-  'kernel/generations.ts': 'a setting or an operator names the plugins',
+  'kernel/module-loader.ts': 'a setting or an operator names the plugins',
   'test/docs.test.ts': 'what each API and each port exports must have its page',
   'test/expressions.test.ts': 'the patterns of every contract are checked',
 }

@@ -279,7 +279,7 @@ export async function mongoEventlog({
     let bytes = 0
     let rest = 0
     // To add nothing is to ask where the stream stands now.
-    if (known && asked.every(({ count }) => count === 0)) return (standings.delete(name), asked)
+    if (known && asked.every(({ count }) => count === 0)) return standings.delete(name), asked
     for (const one of asked) {
       const isMoved = one.expect !== undefined && one.expect !== end
       // Nobody is refused for what has not been written yet: where the stream stands then is asked
@@ -291,7 +291,7 @@ export async function mongoEventlog({
           end - last + one.count > eventsTogether)
       )
         break
-      if (isMoved && known) return (standings.delete(name), asked.slice(rest))
+      if (isMoved && known) return standings.delete(name), asked.slice(rest)
       rest++
       if (isMoved) {
         one.failed(fault('STREAM_MOVED', { stream: name, head: end, expect: one.expect! }))
@@ -310,7 +310,7 @@ export async function mongoEventlog({
       } catch (error) {
         // Somebody else began there: what is known of the stream is old.
         if ((error as { code?: unknown }).code === duplicate)
-          return (standings.delete(name), [...taken, ...asked.slice(rest)])
+          return standings.delete(name), [...taken, ...asked.slice(rest)]
         for (const { failed } of taken) failed(error)
         return asked.slice(rest)
       }

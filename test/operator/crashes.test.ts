@@ -113,12 +113,15 @@ test("what is found in a stack: the innermost file in the folder of a plugin tha
     })
   const url = (path: string) => `file://${path}?gen=0190.1`
   assert.is(
-    crashes.record(thrown('node:internal/timers', url(join(builtInDir, 'runs/loop.ts'))), serving),
+    crashes.record(
+      thrown('node:internal/timers', url(join(builtInDir, 'runs/engine/loop.ts'))),
+      serving,
+    ),
     undefined,
     'the platform itself is never left out',
   )
   assert.is(crashes.record('only a text', serving), undefined)
-  const first = thrown(url(join(builtInDir, 'runs/loop.ts')), url(entry), url(other))
+  const first = thrown(url(join(builtInDir, 'runs/engine/loop.ts')), url(entry), url(other))
   assert.equal(
     [crashes.record(first, serving), crashes.record(first, serving)],
     ['mine', 'mine'],

@@ -155,7 +155,7 @@ export function createIndexes({
     const foreign = found.filter(
       one => isOurs(one) && !indexes.some(wanted => wanted.name === one.name),
     )
-    if (foreign.length === 0) return (waiting.delete(name), [])
+    if (foreign.length === 0) return waiting.delete(name), []
     waiting.add(name)
     const since = new Date((await serverTime(db)) - deadMs)
     const others = await orTold(
