@@ -25,7 +25,7 @@ const env = {
 let server: Process = await startProcess(env)
 const client = createClient(server.base, await signUp(server.base, env, 1000))
 
-test('no event that a client saw is lost or changed, every run ends, each is charged once', async () => {
+test('no event a client saw is lost or changed; every run ends and is charged once', async () => {
   const following = await Promise.all(
     Array.from({ length: runsCount }, async (_, i) =>
       client.follow(await client.start(`key-${i}`), `key-${i}`),

@@ -45,7 +45,7 @@ for (const [wire, scheme, options] of [
   ['responses', 'openai', 'api=responses&background=1'],
   ['messages', 'anthropic', ''],
 ] as const) {
-  test(`a run with two tool calls through ${scheme} (${options || 'messages'}) is streamed and charged`, async () => {
+  test(`a run with two calls through ${scheme} (${options || 'messages'}) is charged`, async () => {
     const provider = await startModelServer(wire as WireName, { answer, key: KEY })
     const server = await startServer({
       plugins: [...(await loadPlugins()), adder],

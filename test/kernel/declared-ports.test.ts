@@ -46,7 +46,7 @@ const engineOf = <T>(
   wait?: () => number,
 ) => faceOf(`port:${name}`, server.engine(name), { name: 'guest', ...base, ...plugin }, wait) as T
 
-test("credits: nobody adds or takes what it does not declare, and nobody ends another plugin's hold", () =>
+test("credits: a plugin moves only what it declares, and ends no other plugin's hold", () =>
   using([], async server => {
     const { org_id: orgId } = await server.account(100)
     const engine = server.engine<Ledger>('billing')
@@ -207,7 +207,7 @@ test('the limit of emails holds for all that a plugin sends', () => {
   )
 })
 
-test("a tool that appends to a stream by the name of a run's writes to its own; the run goes on as it was", () => {
+test("a tool that appends to a stream named like a run's writes to its own", () => {
   const intruder = definePlugin({
     name: 'intruder',
     ...base,
@@ -281,7 +281,7 @@ test("passages that another plugin keeps under the same name are none of a plugi
     )
   }))
 
-test("in a thread the same holds, and a plugin elsewhere has no names of the platform's", async () => {
+test("a thread obeys the same rules, and knows none of the platform's names", async () => {
   const write = (name: string, more: string) => {
     mkdirSync(join(home, name), { recursive: true })
     writeFileSync(

@@ -40,7 +40,7 @@ export default definePlugin({
   )
 }
 
-test('a call under way ends on the old version of a tool, the next step of the same run meets the new one', async () => {
+test("a call under way ends on a tool's old version; the run's next step has the new", async () => {
   const model = puppet(request =>
     resultsIn(request).length < 2
       ? calls(called(`c${resultsIn(request).length}`, 'version'))

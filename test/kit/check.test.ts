@@ -28,7 +28,7 @@ export default { ...house, port: '${port}', scheme: '${scheme}', ${facts} open: 
   )
 }
 
-test('what each port promises holds for the adapters of the house, and what they ride on is opened for them', async () => {
+test('every adapter of the house keeps the promises of its port', async () => {
   for (const [port, url, holds, unsupported, more] of [
     ['queue', 'storage:', 21, 0],
     ['queue', 'storage:', 21, 0, { on: `storage=sqlite:${home}/q{n}.db` }],
@@ -130,9 +130,8 @@ test('a broken one of each port fails by the name of what it does not keep', asy
       'clock/system.ts',
       '{ ...engine, id: () => crypto.randomUUID() }',
       [
-        'clock: an id that is to come after another one does, however far ahead that clock ' +
-          'was, and the ids after it do not follow it there',
-        'clock: ids are UUIDs of version 7 that never repeat and sort in the order of their making',
+        'clock: an id can be made to follow one from far ahead; later ids do not',
+        'clock: ids are UUIDs of version 7, never repeat, and sort as they come',
       ],
     ],
     [
@@ -168,7 +167,7 @@ test('a letter that is lost fails where letters can be read back', async () => {
   )
 })
 
-test('what cannot be asked of an adapter is told with its reason, and the rest is asked', async () => {
+test('what an adapter cannot be asked is skipped with its reason; the rest is asked', async () => {
   adapter('billing', 'alone', { from: 'billing/ledger.ts', facts: 'exclusive: true,' })
   adapter('limits', 'remote', { from: 'limits/memory.ts', facts: 'ownTime: true,' })
   adapter('queue', 'remote', { from: 'queue/storage.ts', facts: 'ownTime: true, exclusive: true,' })

@@ -28,7 +28,7 @@ const fails = async (sentence: RegExp, work: Promise<unknown>) =>
     sentence,
   )
 
-test('files are written where the shell stands, which keeps its folder and its variables', async () => {
+test('files are written where the shell stands, and it keeps folder and variables', async () => {
   const cwd = mkdtempSync(join(home, 'cwd-'))
   const steps = await followed(
     [
@@ -43,7 +43,7 @@ test('files are written where the shell stands, which keeps its folder and its v
   assert.is(steps[2]!.said, 'two words, from outside\n{ "port": 4711 }\n')
 })
 
-test('what does not go as the guide says fails with the line of the block and what was said', async () => {
+test('a step that differs from the guide fails with its line and its output', async () => {
   await fails(
     /^guide\.md:5 it ended with 3\n--- said:\nbefore\n$/,
     followed([['sh run', 'echo before; exit 3']]),
@@ -64,7 +64,7 @@ test('what does not go as the guide says fails with the line of the block and wh
   ])
 })
 
-test('a block that does not say what is done with it is an error before anything is done', async () => {
+test('a block without an instruction is an error before anything is done', async () => {
   const cwd = mkdtempSync(join(home, 'cwd-'))
   for (const info of ['sh', '', 'sh ruin', 'js file=a.js run'])
     await fails(

@@ -57,7 +57,7 @@ const refused = async (sentence: RegExp, ...args: string[]) => {
   assert.equal(JSON.parse(out), { error: err.trim() })
 }
 
-test('it is added without a server, listed with its version, and bound by the next start, also from a copy of the data folder', async () => {
+test('an adapter is added without a server, listed, and bound by the next start', async () => {
   const running = { ...env, STORAGE_URL: 'boxed:' }
   await startProcess(running).then(
     () => assert.unreachable(),
@@ -102,7 +102,7 @@ test('it is added without a server, listed with its version, and bound by the ne
   renameSync(elsewhere.DATA_DIR, env.DATA_DIR)
 })
 
-test('another version takes its place, each in a folder of its own, and the older one can be added again', async () => {
+test('another version takes its place in its own folder; the older can come back', async () => {
   const before = await list()
   const second = await adapters(
     'add',

@@ -67,7 +67,7 @@ const createUser = (email: string) =>
     env,
   )
 
-test('what runs while it is copied is finished where the copy is started, and nothing that was acknowledged is missing', async () => {
+test('a started copy finishes its runs and lacks nothing that was acknowledged', async () => {
   const live = await startProcess(env)
   const here = client(live.base)
   const account = await createUser('ann@example.org')

@@ -83,7 +83,7 @@ test('everything that is wrong is told at once, by its setting', async () => {
   assert.match(wrong[4]![2]!, /RUNS_LEASE_MS/)
 })
 
-test('two stores that are away are both told, although nothing but a timer is waited for meanwhile', async () => {
+test('two absent stores are both reported, though only a timer is waited for', async () => {
   const away = `127.0.0.1:${await freePort()}`
   const report = await asked({
     STORAGE_URL: `mongodb://${away}/db?serverSelectionTimeoutMS=300`,

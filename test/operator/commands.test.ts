@@ -38,7 +38,7 @@ test('create-user makes an account without a server and beside one', async () =>
   await server.kill('SIGTERM')
 })
 
-test('a second server on the folder of a living one is refused, whatever the storage, and the first goes on being commanded', async () => {
+test("a second server on a living one's folder is refused, whatever the storage", async () => {
   const env = { DATA_DIR: join(home, 'shared'), STORAGE_URL: 'memory:' }
   const server = await startProcess(env)
   const { code, err } = await runMain(['start'], env)

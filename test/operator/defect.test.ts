@@ -37,7 +37,7 @@ for (const [route, kind, message] of [
   ['throw', 'uncaughtException', 'nobody catches sk_live_…'],
   ['reject', 'unhandledRejection', 'nobody awaits this'],
 ] as const)
-  test(`${kind}: it is told with its plugin and without secrets, and the process hands its runs over and ends with 70`, async () => {
+  test(`${kind}: its plugin is named, runs are handed over, and the code is 70`, async () => {
     const env = {
       DATA_DIR: join(home, route),
       PLUGINS_DIR: plugins,

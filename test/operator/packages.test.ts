@@ -79,7 +79,7 @@ const countsOf = async ({ storage }: { storage: StorageEngine }) => [
   await storage.count(Parts),
 ]
 
-test('it is added, upgraded, gone back from and removed at all; one that starts later and one that lost its folder have it too', async () => {
+test('a package is added, upgraded, rolled back and removed at every process', async () => {
   const given = lasting({ exclusive: false })
   const [one, other] = [await start(given), await start(given)]
   const { integrity } = await command(one, 'plugins add', { package: packed('1.0.0') })
@@ -128,7 +128,7 @@ test('the same version again takes the place of what was kept', async () => {
   assert.equal(await countsOf(given), [1, after!.parts], 'no part is left of the other')
 })
 
-test('what was changed in the storage is refused with a sentence, and so is what another secret vouches for', async () => {
+test('a package changed in the storage or vouched for by another secret is refused', async () => {
   const given = lasting({ exclusive: false })
   const one = await start(given)
   await command(one, 'plugins add', { package: packed('1.0.0') })

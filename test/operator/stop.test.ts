@@ -9,7 +9,7 @@ import { endProcesses, signUp, startProcess } from '../kit/process.ts'
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-stop-'))
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
-  test(`${signal} ends open streams after a whole frame, gives runs back, and exits with 0`, async () => {
+  test(`${signal} ends streams after a whole frame, gives runs back, exits with 0`, async () => {
     const env = { DATA_DIR: join(home, signal), MODELS_URL: 'scripted:?tokens=150&interval_ms=20' }
     const server = await startProcess(env)
     const { token } = await signUp(server.base, env, 100)

@@ -92,7 +92,7 @@ test.before(async () => {
   })
   await server.roster.load(folder, { isolated })
 })
-test('plugins load --isolated: no line of it runs in the process, the first load included', async () => {
+test('plugins load --isolated: no line of it runs in the process, even at first', async () => {
   const server = await startServer()
   const { load, check } = {
     load: server.kernel.commands().get('plugins load')!,
@@ -137,7 +137,7 @@ test.after(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-test('what it throws is answered as in the process: a fault as itself, anything else as 500', async () => {
+test('what it throws is answered as in the process: a fault as itself, else 500', async () => {
   assert.is((await wild(server, 'throws')).status, 500)
   assert.ok(
     server.logged.some(line => line.includes('on purpose')),
@@ -156,7 +156,7 @@ const ends = {
   leaves: 'its thread has ended',
 }
 for (const [way, why] of Object.entries(ends)) {
-  test(`${way}: the caller gets 503 with the reason, others notice nothing, and it serves again`, async () => {
+  test(`${way}: the caller gets 503 with the reason, others nothing, and it recovers`, async () => {
     // Short only where the loop is meant: a thread that collects garbage without end is silent too.
     await server.roster.isolate('wild', way === 'loops' ? { ...isolated, stall_ms: 500 } : isolated)
     await besides(server, async () => {
@@ -188,7 +188,7 @@ test('a tool that loops fails its call; the run goes on to its end', async () =>
   await again(server)
 })
 
-test('one that ends again and again is started later and later; meanwhile it answers 503 with Retry-After', async () => {
+test('one that ends again and again starts ever later; it answers 503 meanwhile', async () => {
   await server.roster.reload('wild')
   await wild(server, 'leaves')
   await again(server)
@@ -221,7 +221,7 @@ test('a caller who goes away is seen over there', async () => {
   await waiting(2)
 })
 
-test('files that changed are not started by accident: it stays out and says so, until it is reloaded', async () => {
+test('changed files are not started by accident: it stays out until it is reloaded', async () => {
   await server.roster.reload('wild')
   const ended = () => server.logged.filter(line => line.includes('wild.thread.ended')).length
   const before = ended()
@@ -245,7 +245,7 @@ test('files that changed are not started by accident: it stays out and says so, 
   assert.is((await wild(server, 'fine')).status, 200)
 })
 
-test('a plugin that cannot be imported, cannot start or cannot run in a thread leaves the old one serving, with a sentence', async () => {
+test('a plugin that cannot start in a thread leaves the old one serving and says why', async () => {
   const refused = (act: Promise<unknown>) =>
     act.then(
       () => '',
