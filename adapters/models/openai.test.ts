@@ -349,16 +349,16 @@ test("a URL that cannot work is refused when it opens, by the option's name", as
     await refuses('INVALID_FIELD', () => adapter.open(bare)),
     /^key: the variable OPENAI_API_KEY is not set, nor is OPENAI_API_KEY_FILE/,
   )
+  const broken = { ...bare, secret: () => 'sk-with\nnewline' }
   assert.match(
-    await refuses('INVALID_FIELD', () =>
-      adapter.open({ ...bare, secret: () => 'sk-with\nnewline' }),
-    ),
+    await refuses('INVALID_FIELD', () => adapter.open(broken)),
     /^key: the variable OPENAI_API_KEY holds characters/,
   )
 })
 test('what is named in the URL stands in the catalogue', async () => {
   const provider = await openUrl(
-    'openai:http://127.0.0.1:1/v1?model=meta/llama-3:8b&name=Llama&context=4096&output_max=512&input_price=2&output_price=3&minimum=4&reasoning=1&prefill=1&tools=0&timeout_ms=500',
+    'openai:http://127.0.0.1:1/v1?model=meta/llama-3:8b&name=Llama&context=4096&output_max=512' +
+      '&input_price=2&output_price=3&minimum=4&reasoning=1&prefill=1&tools=0&timeout_ms=500',
   )
   const [{ description, ...model }] = (await provider.catalogue()) as [Model]
   assert.equal(model, {

@@ -255,7 +255,7 @@ for (const [effect, status, times] of [
   ['keyed', 'ok', 2],
   ['none', 'ok', 2],
 ] as const) {
-  test(`after a hand-over a late body of effect ${effect} it runs ${times} times in all`, async () => {
+  test(`after a hand-over a late body of effect ${effect} runs ${times} times`, async () => {
     const begun = door()
     const keys: string[] = []
     const { stop, takeOver } = await acting(async (_, { key, signal }) => {

@@ -198,16 +198,9 @@ function read(expression: string): Expression {
     return bounded(jsep(text))
   } catch (cause) {
     if (isFault(cause)) throw cause
-    throw fault(
-      'INVALID_FIELD',
-      {
-        field: 'expression',
-        why:
-          'cannot be read ' +
-          `(${String((cause as { description?: string }).description ?? 'too deep').slice(0, 100)})`,
-      },
-      { cause },
-    )
+    const told = String((cause as { description?: string }).description ?? 'too deep')
+    const why = `cannot be read (${told.slice(0, 100)})`
+    throw fault('INVALID_FIELD', { field: 'expression', why }, { cause })
   }
 }
 

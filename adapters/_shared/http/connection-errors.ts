@@ -46,11 +46,9 @@ export function handleConnectionErrors(
       'x-request-id': id,
       connection: 'close',
     })
-    socket.end(
-      `HTTP/1.1 ${answer.status} ` +
-        `${STATUS_CODES[answer.status] ?? 'Refused'}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${text}`,
-      () => socket.destroy(),
-    )
+    const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+    const reason = STATUS_CODES[answer.status] ?? 'Refused'
+    socket.end(`HTTP/1.1 ${answer.status} ${reason}\r\n${head}\r\n${text}`, () => socket.destroy())
   }
   server.on('connection', (socket: Socket) => socket.on('error', () => socket.destroy()))
   server.on('secureConnection', (socket: Socket) => socket.on('error', () => socket.destroy()))

@@ -43,10 +43,10 @@ function holdUnread(response: ServerResponse, bytes: number, { subject, unread }
   if (bytes > smallBytes) response.once('close', unread.take(subject, bytes))
 }
 
+const escaped = (text: string) =>
+  encodeURIComponent(text).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)
 const attachment = (filename: string) => ({
-  'content-disposition':
-    'attachment; ' +
-    `filename*=UTF-8''${encodeURIComponent(filename).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)}`,
+  'content-disposition': `attachment; filename*=UTF-8''${escaped(filename)}`,
 })
 
 /** Faults of the shares are thrown before anything is written. */

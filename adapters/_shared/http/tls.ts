@@ -79,9 +79,8 @@ export function createRedirect({ cert, host, target, silenceMs, onError }: Redir
       const { path, query } = readTarget(request)
       if (name === undefined || path === '*')
         throw fault('MALFORMED_REQUEST', { why: 'this server has no such name' })
-      response.writeHead(308, {
-        location: `https://${name}${target() === 443 ? '' : `:${target()}`}${path}${query && `?${query}`}`,
-      })
+      const port = target() === 443 ? '' : `:${target()}`
+      response.writeHead(308, { location: `https://${name}${port}${path}${query && `?${query}`}` })
       response.end()
     } catch (error) {
       const { message: detail, code, status } = error as Error & { code: string; status: number }
