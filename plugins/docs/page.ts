@@ -137,7 +137,8 @@ function rows(schema: Schema | undefined, depth = 0): string {
         .join(' ')
       const optional = schema.required?.includes(name) ? '' : ' <small>optional</small>'
       return (
-        `<tr><td style="padding-left:${depth * 1.2}rem"><code>${html(name)}</code>${optional}</td>` +
+        `<tr><td style="padding-left:${depth * 1.2}rem">` +
+        `<code>${html(name)}</code>${optional}</td>` +
         `<td>${html(typeOf(field))}</td><td>${prose(notes)}</td></tr>${rows(field, depth + 1)}`
       )
     })

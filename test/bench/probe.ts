@@ -36,12 +36,19 @@ export type Census = {
 const countListeners = `function () {
   const { getEventListeners } = process.getBuiltinModule('node:events'), by = {}
   let listeners = 0
-  const add = (name, count) => { if (count > 0) { listeners += count; by[name] = (by[name] ?? 0) + count } }
+  const add = (name, count) => {
+    if (count === 0) return
+    listeners += count
+    by[name] = (by[name] ?? 0) + count
+  }
   for (const one of this) {
     // A class's own prototype is among them and cannot be asked.
     try {
-      if (one instanceof AbortSignal) add('AbortSignal abort', getEventListeners(one, 'abort').length)
-      else for (const name of one.eventNames()) add(one.constructor.name + ' ' + String(name), one.listenerCount(name))
+      if (one instanceof AbortSignal)
+        add('AbortSignal abort', getEventListeners(one, 'abort').length)
+      else
+        for (const name of one.eventNames())
+          add(one.constructor.name + ' ' + String(name), one.listenerCount(name))
     } catch { continue }
   }
   return { listeners, by }

@@ -34,7 +34,8 @@ test('a run that waits for its user outlives kills without a driver or a place',
     (await client.get<{ runs: { status: string }[] }>(`/sessions/${sessionId}`)).runs[0]!.status
   const started = await client.start('asks', {
     message:
-      '[[tools=[["ask_user",{"question":"Which?","options":["red","blue"]}],["note",{"title":"after","text":"x"}]]]]',
+      '[[tools=[["ask_user",{"question":"Which?","options":["red","blue"]}],' +
+      '["note",{"title":"after","text":"x"}]]]]',
   })
   const runId = started.run_id
   const { follower, over } = client.follow(started, 'asks', ({ type, data }) => {

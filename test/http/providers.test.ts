@@ -50,7 +50,9 @@ for (const [wire, scheme, options] of [
     const server = await startServer({
       plugins: [...(await loadPlugins()), adder],
       env: {
-        MODELS_URL: `${scheme}:${provider.base}?model=m&${options}&key=MODEL_KEY&input_price=1&output_price=2&minimum=1`,
+        MODELS_URL:
+          `${scheme}:${provider.base}?model=m&${options}&key=MODEL_KEY` +
+          '&input_price=1&output_price=2&minimum=1',
         MODEL_KEY: KEY,
         LOG_LEVEL: 'debug',
       },

@@ -184,10 +184,10 @@ test(`${rounds} changes under traffic drop no request, lose no event, fail no ru
   }
   const verified = (await server.kernel.commands().get('verify')!.run({})) as { told: unknown[] }
   assert.equal(verified.told, [])
+  const handOvers = logs.map(events => events.filter(({ event }) => event === 'superseded').length)
   process.stdout.write(
     `${requests} requests and ${runsCount} streams during ${rounds} changes; at most ` +
-      `${Math.max(...logs.map(events => events.filter(({ event }) => event === 'superseded').length))} ` +
-      `hand-overs seen by a reader\n`,
+      `${Math.max(...handOvers)} hand-overs seen by a reader\n`,
   )
   await server.stop()
   open.delete(server)

@@ -28,7 +28,8 @@ import { Tools } from 'agent-platform/plugins/runs'
 export default definePlugin({
   name: 'versioned', version: '${version}', kernel: '^1.0.0',
   contributes: [into(Tools, () => ({
-    name: 'version', description: 'Says its version.', effect: 'none', parameters: { type: 'object', properties: {} },
+    name: 'version', description: 'Says its version.', effect: 'none',
+    parameters: { type: 'object', properties: {} },
     async run() {
       globalThis.versionedTool.entered()
       await globalThis.versionedTool.leave

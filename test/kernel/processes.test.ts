@@ -17,8 +17,9 @@ const write = (name: string, answer: string) => {
     `
 import { definePlugin } from 'agent-platform/plugin'
 import { contract } from 'agent-platform/contract'
+const row = { summary: 'For a test', auth: 'public', reply: { type: 'string' } }
 export default definePlugin({ name: '${name}', version: '1.0.0', kernel: '^1.0.0', mount: 'v1',
-  contract: contract({ 'GET /${name}': { summary: 'For a test', auth: 'public', reply: { type: 'string' } } }),
+  contract: contract({ 'GET /${name}': row }),
   routes: { 'GET /${name}': () => '${answer}' } })`,
   )
   return join(dir, name)

@@ -24,7 +24,10 @@ const adapter = (
   writeFileSync(
     join(home, port, `${scheme}.js`),
     `import house from ${ours(from)}
-export default { ...house, port: '${port}', scheme: '${scheme}', ${facts} open: async opening => { const engine = await house.open(opening); return ${change} } }\n`,
+export default { ...house, port: '${port}', scheme: '${scheme}', ${facts} open: async opening => {
+  const engine = await house.open(opening)
+  return ${change}
+} }\n`,
   )
 }
 
@@ -174,7 +177,10 @@ test('what an adapter cannot be asked is skipped with its reason; the rest is as
   writeFileSync(
     join(home, 'queue', 'whole.js'),
     `import house from ${ours('queue/storage.ts')}\nimport storage from ${ours('storage/memory.ts')}
-export default { ...house, scheme: 'whole', needs: [], fleeting: true, open: async opening => { const below = await storage.open(opening); return house.open({ ...opening, engine: () => below }) } }\n`,
+export default { ...house, scheme: 'whole', needs: [], fleeting: true, open: async opening => {
+  const below = await storage.open(opening)
+  return house.open({ ...opening, engine: () => below })
+} }\n`,
   )
   for (const [port, url, holds, reasons] of [
     ['billing', 'alone:', 12, { 'one process at a time': 6 }],
@@ -222,7 +228,10 @@ test("a mistake in what it rides on is told by the option's name", async () => {
     on: `storage=sqlite:${home}/one.db`,
   })
   await fails(
-    /^port: .*there are storage, eventlog, blobs, search, billing, queue, limits, mail, traces, clock, models/,
+    new RegExp(
+      '^port: .*there are storage, eventlog, blobs, search, billing, queue, limits, mail, ' +
+        'traces, clock, models',
+    ),
     'http',
     'restify:',
   )

@@ -10,11 +10,8 @@ const fence = '```'
 type Blocks = readonly (readonly [info: string, text: string])[]
 const guide = (...blocks: Blocks) => {
   const path = join(mkdtempSync(join(home, 'guide-')), 'guide.md')
-  writeFileSync(
-    path,
-    '# A ' +
-      `guide\n\n${blocks.map(([info, text]) => `Prose.\n\n${fence}${info}\n${text}\n${fence}\n`).join('\n')}`,
-  )
+  const parts = blocks.map(([info, text]) => `Prose.\n\n${fence}${info}\n${text}\n${fence}\n`)
+  writeFileSync(path, `# A guide\n\n${parts.join('\n')}`)
   return path
 }
 const followed = (blocks: Blocks, more: Partial<Parameters<typeof follow>[1]> = {}) =>

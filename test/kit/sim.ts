@@ -235,9 +235,8 @@ export function seenBy<T extends object>(
 const label = (port: string, method: string, args: readonly unknown[]): string => {
   const [first, second] = args as [unknown, unknown]
   const about = typeof first === 'string' ? first : (first as { name?: string } | undefined)?.name
-  return (
-    `${port}.${method} ${about ?? ''} ` +
-    `${typeof second === 'string' ? second.slice(-6) : (JSON.stringify(second)?.slice(0, 160) ?? '')} ` +
-    `${args[2] ? JSON.stringify(args[2]).slice(0, 120) : ''}`
-  )
+  const given =
+    typeof second === 'string' ? second.slice(-6) : (JSON.stringify(second)?.slice(0, 160) ?? '')
+  const more = args[2] ? JSON.stringify(args[2]).slice(0, 120) : ''
+  return `${port}.${method} ${about ?? ''} ${given} ${more}`
 }

@@ -143,7 +143,10 @@ test('what is no adapter, or hides one, is refused and changes nothing', async (
     await packed('thief', '1.0.1', { 'blobs/file.js': boxed('file') }),
   )
   await refused(
-    /^boxed cannot be added: storage\/boxed\.js: storage\/boxed\.js has no adapter of storage for boxed:/,
+    new RegExp(
+      String.raw`^boxed cannot be added: storage/boxed\.js: ` +
+        String.raw`storage/boxed\.js has no adapter of storage for boxed:`,
+    ),
     'add',
     await packed('boxed', '3.0.0', { 'storage/boxed.js': boxed('other') }),
   )

@@ -99,9 +99,8 @@ test('two absent stores are both reported, though only a timer is waited for', a
 })
 
 test('what rides on a port that is away is told, too, and no secret with it', async () => {
-  const report = await asked({
-    STORAGE_URL: `mongodb://ann:hunter2@127.0.0.1:${await freePort()}/db?serverSelectionTimeoutMS=300`,
-  })
+  const absent = `mongodb://ann:hunter2@127.0.0.1:${await freePort()}/db`
+  const report = await asked({ STORAGE_URL: `${absent}?serverSelectionTimeoutMS=300` })
   assert.equal(
     wrongIn(report).map(([what]) => what),
     ['storage', 'eventlog', 'billing', 'queue', 'blobs', 'search', 'limits'],

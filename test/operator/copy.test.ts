@@ -101,7 +101,8 @@ test('a copy killed again and again is no installation, goes on, and ends whole'
       (error: Error) =>
         assert.match(
           error.message,
-          /The storage is not available: it is an unfinished copy of storage sqlite:, eventlog sqlite:, blobs file:/,
+          'The storage is not available: it is an unfinished copy of storage sqlite:, ' +
+            'eventlog sqlite:, blobs file:',
         ),
     )
   }

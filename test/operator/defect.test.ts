@@ -19,8 +19,14 @@ export default definePlugin({
   name: 'careless', version: '1.0.0', kernel: '^1.0.0',
   contract: { 'POST /throw': later(), 'POST /reject': later() },
   routes: {
-    'POST /throw': () => { setImmediate(() => { throw new Error('nobody catches sk_live_abcdefgh') }); return null },
-    'POST /reject': () => { void Promise.reject(new Error('nobody awaits this')); return null },
+    'POST /throw': () => {
+      setImmediate(() => { throw new Error('nobody catches sk_live_abcdefgh') })
+      return null
+    },
+    'POST /reject': () => {
+      void Promise.reject(new Error('nobody awaits this'))
+      return null
+    },
   },
 })
 `,

@@ -44,8 +44,9 @@ const packed = (version: string) => {
 import { definePlugin } from 'agent-platform/plugin'
 import { contract } from 'agent-platform/contract'
 import { word } from 'words'
+const row = { summary: 'For a test', auth: 'public', reply: { type: 'string' } }
 export default definePlugin({ name: 'greeter', version: '${version}', kernel: '^1.0.0', mount: 'v1',
-  contract: contract({ 'GET /greeter': { summary: 'For a test', auth: 'public', reply: { type: 'string' } } }),
+  contract: contract({ 'GET /greeter': row }),
   routes: { 'GET /greeter': () => word } })`,
   })
 }
@@ -135,7 +136,10 @@ test('a package changed in the storage or vouched for by another secret is refus
   const stranger = await start(given, 'another secret than that of the others, as long')
   assert.match(
     await missed(stranger),
-    /^@acme\+greeter\/1\.0\.0-\w{8} is not as it was added, or was added under another AUTH_SECRET; add it again$/,
+    new RegExp(
+      String.raw`^@acme\+greeter/1\.0\.0-\w{8} is not as it was added, ` +
+        'or was added under another AUTH_SECRET; add it again$',
+    ),
   )
   const {
     items: [part],

@@ -63,8 +63,14 @@ const hanging = (undo: string) => `import { definePlugin } from 'agent-platform/
 import { JobQueue } from 'agent-platform/ports/queue'
 export default definePlugin({
   name: 'hanging', version: '1.0.0', kernel: '^1.0.0', uses: { queue: JobQueue },
-  contract: { 'GET /hang': { summary: 'Never answers', auth: 'public', reply: { type: 'null' } }, 'POST /hang': { summary: 'Puts in a job', auth: 'public', reply: { type: 'string' } } },
-  routes: { 'GET /hang': () => new Promise(() => undefined), 'POST /hang': ({ queue }) => queue.enqueue('hanging.job', null) },
+  contract: {
+    'GET /hang': { summary: 'Never answers', auth: 'public', reply: { type: 'null' } },
+    'POST /hang': { summary: 'Puts in a job', auth: 'public', reply: { type: 'string' } },
+  },
+  routes: {
+    'GET /hang': () => new Promise(() => undefined),
+    'POST /hang': ({ queue }) => queue.enqueue('hanging.job', null),
+  },
   jobs: { 'hanging.job': { run: () => new Promise(() => undefined) } },
   start: ({ defer }) => defer(() => ${undo}),
 })

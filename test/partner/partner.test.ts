@@ -61,7 +61,9 @@ import { definePlugin } from 'agent-platform/plugin'
 import { contract } from 'agent-platform/contract'
 import { Storage } from 'agent-platform/ports/storage'
 import { Tools } from 'agent-platform/plugins/runs'
-export default definePlugin({ name: 'typed', version: '1.0.0', kernel: '^1.0.0', uses: { store: Storage, tools: Tools }, contract: contract({ 'DELETE /typed': { summary: '', reply: 'none' } }),
+export default definePlugin({
+  name: 'typed', version: '1.0.0', kernel: '^1.0.0', uses: { store: Storage, tools: Tools },
+  contract: contract({ 'DELETE /typed': { summary: '', reply: 'none' } }),
   // @ts-expect-error a row without a handler
   routes: {},
 })

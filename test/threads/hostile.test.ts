@@ -46,9 +46,13 @@ const ways = { ${Object.entries(ways)
       .join(',\n')} }
 export default definePlugin({
   name: 'wild', version: '${version}', kernel: '^1.0.0',
-  contract: Object.fromEntries(Object.keys(ways).map(name => ['GET /wild/' + name, { summary: name, auth: 'public', reply: { type: 'object' }, faults: ['NOT_FOUND'] }])),
+  contract: Object.fromEntries(Object.keys(ways).map(name => ['GET /wild/' + name, {
+    summary: name, auth: 'public', reply: { type: 'object' }, faults: ['NOT_FOUND'],
+  }])),
   routes: Object.fromEntries(Object.entries(ways).map(([name, run]) => ['GET /wild/' + name, run])),
-  contributes: [into(Tools, () => ({ name: 'wild', description: 'Loops.', parameters: { type: 'object' }, run: () => ways.loops() }))],
+  contributes: [into(Tools, () => ({
+    name: 'wild', description: 'Loops.', parameters: { type: 'object' }, run: () => ways.loops(),
+  }))],
   ${more}
 })`,
   )
