@@ -161,7 +161,7 @@ function operation(path: string, verb: string, op: Op): string {
   ) as [string, Op['responses'][string]][]
   const errors = others.filter(([code]) => code >= '400')
   const [media, answer] = Object.entries(success.content ?? {})[0] ?? []
-  const { schema } = op.requestBody?.content['application/json'] ?? {}
+  const body = op.requestBody?.content['application/json']
   const access = op.security.length === 0 ? 'public' : 'Bearer token'
   const failures = errors.flatMap(([code, { content }]) =>
     Object.entries(content?.['application/json']?.examples ?? {}).map(
@@ -175,7 +175,7 @@ function operation(path: string, verb: string, op: Op): string {
     `<div class="path"><span class="open">${access}</span>`,
     `<span class="verb">${verb.toUpperCase()}</span>${html(path)}</div>`,
     op.description ? `<p>${prose(op.description)}</p>` : '',
-    `\n${table('Parameters', parameters)}${table('Body', rows(schema))}\n`,
+    `\n${table('Parameters', parameters)}${table('Body', rows(body?.schema))}\n`,
     `<h4>Answer ${html(status)} <small>${html(media ?? '')}</small></h4>`,
     answer?.schema?.properties
       ? `<table>${rows(answer.schema)}</table>`

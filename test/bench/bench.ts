@@ -193,9 +193,9 @@ const table = rows
     const isPart = least < 1 && least > 0 && least !== 0.7 && least !== 0.5
     const bound = isPart ? `1/${Math.round(1 / least)}` : least
     const goal = `${less ? '≤' : '≥'} ${bound}${unit}`
-    const ratio = measured < 0.4 && measured > 0 ? `1/${(1 / measured).toFixed(1)}` : one(measured)
+    const times = measured < 0.4 && measured > 0 ? `1/${(1 / measured).toFixed(1)}` : one(measured)
     return (
-      `| ${what} | ${mine} | ${peer} | ${ratio}${unit} ` + `| ${goal} | ${met ? 'met' : 'MISSED'} |`
+      `| ${what} | ${mine} | ${peer} | ${times}${unit} ` + `| ${goal} | ${met ? 'met' : 'MISSED'} |`
     )
   })
   .join('\n')
