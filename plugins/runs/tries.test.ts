@@ -142,8 +142,7 @@ test('accept: whole tool calls of a broken answer are made once, nothing asked a
     { role: 'tool', callId: 'c1', content: 'a lighthouse' },
   ])
   assert.is(saidIn(list), 'I look. \n\nI see a lighthouse')
-  // What the provider could not count any more is estimated: two tokens of text; the second call
-  // said ten.
+  // What the provider could not count is estimated: two tokens of text; the second call said ten.
   assert.equal(
     dataOf(list, 'usage').map(({ output_tokens: output, model_calls: times }) => [output, times]),
     [[12, 2]],

@@ -85,8 +85,7 @@ async function interleaved(): Promise<{ ours: Series; theirs: Series; floors: nu
   return { ours, theirs, floors }
 }
 
-// The first start compiles and keeps the compiled code; what an operator has is every start after
-// it.
+// The first start compiles and keeps the compiled code; an operator has every start after it.
 await (await startProduct()).stop()
 const ourMemory = await memory(startProduct)
 const peerMemory = await memory(startPeer)

@@ -4,10 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-/**
- * At 32 clients about so many runs share one commit: 1,300 runs and 260 commits a second were
- * counted.
- */
+/** At 32 clients about so many runs share one commit: 1,300 runs and 260 commits a second. */
 const runsPerCommit = 5
 
 /** The tables, indexes and row sizes of a real installation. */

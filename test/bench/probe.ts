@@ -126,10 +126,7 @@ export async function attach({ child }: Process, port: number) {
       `process.getBuiltinModule('node:vm').runInNewContext('gc'); 1`,
   )
   return {
-    /**
-     * Bytes of the main thread's heap after a collection of garbage. The server stands still
-     * meanwhile.
-     */
+    /** Bytes of the main thread's heap after a collection of garbage. The server stands still. */
     async heap(): Promise<number> {
       await evaluate('globalThis.collectGarbage()')
       return (await call<{ usedSize: number }>('Runtime.getHeapUsage')).usedSize

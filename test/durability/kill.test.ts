@@ -1,5 +1,4 @@
-// 60 runs; the server is killed with SIGKILL in the middle of streaming and started again, five
-// times over.
+// 60 runs; the server is killed with SIGKILL in mid-stream and started again, five times over.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

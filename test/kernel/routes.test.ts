@@ -1,5 +1,4 @@
-// What a route is: its full path, whatever its parameters are called and wherever its plugin is
-// mounted.
+// What a route is: its full path, whatever its parameters' names and its plugin's mount are.
 import { Type as t } from 'typebox'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'

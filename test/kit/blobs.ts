@@ -123,8 +123,7 @@ function contents(on: On): void {
     } catch {
       scoped = true
     }
-    // In the last one's name a character stands that sorts before the slash: the order is that of
-    // whole addresses.
+    // The last one's name has a character before the slash: the order is that of whole addresses.
     for (const orgId of [ORG, OTHER, `${ORG}-2`].slice(0, scoped ? 2 : 3))
       for (let n = 0; n < 5; n++)
         expected.push(

@@ -1,5 +1,4 @@
-// What every clock promises. `pass` lets that much time go by: a manual clock advances, a real one
-// waits.
+// What every clock promises. `pass` lets time go by: a manual clock advances, a real one waits.
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import type { Clock } from '#ports/clock.ts'

@@ -162,8 +162,7 @@ export function createWorld({
      */
     async run(settled: () => boolean, stepsMax = 30_000): Promise<boolean> {
       while (steps < stepsMax && broken === undefined) {
-        // All microtasks have run when this turn comes: each process is parked, asleep, dead or
-        // done.
+        // All microtasks have run when this turn comes: each process is parked, asleep or over.
         await new Promise(setImmediate)
         const ready = parked.filter(canMove)
         const due = timers.filter(timer => canMove(timer) && timer.at <= now)

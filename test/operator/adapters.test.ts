@@ -1,5 +1,4 @@
-// Adapters from packages: added while no server runs, bound by the next start, upgraded and
-// removed.
+// Adapters from packages: added while no server runs, bound by the next start, changed, removed.
 import {
   existsSync,
   mkdirSync,

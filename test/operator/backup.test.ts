@@ -79,8 +79,7 @@ test('a started copy finishes its runs and lacks nothing that was acknowledged',
   )
   // Kept on another disk, as an operator may do.
   symlinkSync(folder('elsewhere'), join(env.DATA_DIR, 'linked'))
-  // What is half written lies in folders whose names begin with a dot, and may be gone the next
-  // moment.
+  // What is half written lies in folders whose names begin with a dot, and may be gone soon.
   writeFileSync(join(env.DATA_DIR, 'blobs', '.temporary', 'half'), 'half')
   mkdirSync(join(env.DATA_DIR, 'blobs', account.org_id))
   writeFileSync(join(env.DATA_DIR, 'blobs', account.org_id, 'whole'), 'whole', { mode: 0o600 })

@@ -1,5 +1,4 @@
-// From the embedded database to the server that MONGODB_URL names and back: where it ends is where
-// it began.
+// From the embedded database to the server that MONGODB_URL names and back: it ends where it began.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

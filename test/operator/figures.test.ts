@@ -1,5 +1,4 @@
-// Every figure that a server offers is explained to its operators, and moves when the thing
-// happens.
+// Every figure that a server offers is explained to its operators, and moves when it should.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'uvu'

@@ -66,10 +66,7 @@ const everywhere = (what: string, servers: readonly TestServer[], expected: unkn
   )
 const failureAt = (server: TestServer) =>
   server.roster.list().find(({ state }) => state === 'failed')?.detail ?? ''
-/**
- * Why it failed to come; at the next try, which may begin at once, there is no such word for a
- * while.
- */
+/** Why it failed to come; the next try, which may begin at once, has no such word for a while. */
 const missed = async (server: TestServer): Promise<string> => {
   let why = ''
   await until('missed', () => (why = failureAt(server)) !== '')

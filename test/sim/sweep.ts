@@ -61,10 +61,7 @@ async function run(
   }
 }
 
-/**
- * A crash and a stall at each moment of the calm world; `alternately`: a crash at one, a stall at
- * the next.
- */
+/** A crash and a stall at each moment of the calm world; `alternately`: a crash, then a stall. */
 export async function* singles(
   world: World,
   count: Count,

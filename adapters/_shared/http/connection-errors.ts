@@ -60,8 +60,7 @@ export function handleConnectionErrors(
     if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable)
       return void socket.destroy()
     if (current?.response.headersSent && !current.request.complete) return void socket.destroy()
-    // The body of the request under way, or of a later one: an answer to the one before must come
-    // first.
+    // The body of the request under way, or of a later one: the answer before must come first.
     if (current && !current.request.complete) say(socket, faultOf(error, headMs))
     else pipeline.atEnd(socket, () => say(socket, faultOf(error, headMs)))
   })

@@ -22,10 +22,7 @@ export type Sending = {
 /** No answer of this size is worth counting, in bytes. */
 const smallBytes = 16_384
 
-/**
- * Nobody may keep an answer unless the handler says so; nothing of it is a page that runs or is
- * framed.
- */
+/** Nobody may keep an answer unless the handler says so; it is no page that runs or is framed. */
 export const commonHeaders = {
   'cache-control': 'private, no-store',
   'x-content-type-options': 'nosniff',

@@ -16,10 +16,7 @@ export type KeyPair = {
   readonly minVersion: 'TLSv1.2'
 }
 
-/**
- * INVALID_FIELD names the setting; that the two belong together is known before the first client
- * comes.
- */
+/** INVALID_FIELD names the setting; that the two match is known before the first client comes. */
 export function readTls({ cert, key }: { readonly cert: string; readonly key: string }): KeyPair {
   const read = (field: string, path: string) => {
     try {

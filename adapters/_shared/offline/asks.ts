@@ -1,5 +1,4 @@
-// What a message asks of the offline model, beyond an answer: a tool by its name, a plan, a
-// summary.
+// What a message asks of the offline model beyond an answer: a tool by name, a plan, a summary.
 import type { Message, ToolSpec } from '#ports/models.ts'
 import type { Json } from '#ports/token.ts'
 import { sentencesOf } from './words.ts'
