@@ -44,7 +44,8 @@ export const NewUpload = t.Object(
     filename: Filename,
     content_base64: t.String({
       contentEncoding: 'base64',
-      description: `RFC 4648, section 4, with padding; at most ${fileBytesMax >> 20} MiB when decoded.`,
+      description:
+        'RFC 4648, section 4, with padding; ' + `at most ${fileBytesMax >> 20} MiB when decoded.`,
     }),
     mime: Mime,
     session_id: session,

@@ -230,11 +230,11 @@ export function createKernel({
           plugin.records!.live(cradle as never),
         ),
       )) {
-        if (count > 0 && !next?.records?.reads.includes(format))
-          throw new Error(
-            `${next ? `${next.name} ${next.version} cannot read ${format}` : `Without ${plugin.name} nobody reads ${format}`}, ` +
-              `which ${count} live ${plugin.records.of} hold.`,
-          )
+        if (count === 0 || next?.records?.reads.includes(format)) continue
+        const fails = next
+          ? `${next.name} ${next.version} cannot read`
+          : `Without ${plugin.name} nobody reads`
+        throw new Error(`${fails} ${format}, which ${count} live ${plugin.records.of} hold.`)
       }
     }
   }

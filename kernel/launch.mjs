@@ -30,9 +30,12 @@ if (!existsSync(installed) || statSync(lock).mtimeMs > statSync(installed).mtime
 
 const node = [join(home, 'node_modules', 'node', 'bin', 'node'), process.execPath].find(isRecent)
 if (!node) {
-  stop(`This project runs on Node 24 or newer. Here is ${process.version}, and the Node 24 that comes with the packages was not set up, because install scripts are disabled.
-Either allow that one script:   npm rebuild node --ignore-scripts=false
-or put Node 24 on your PATH. Then run the same command again.`)
+  stop(
+    `This project runs on Node 24 or newer. Here is ${process.version}, and the Node 24 that ` +
+      'comes with the packages was not set up, because install scripts are disabled.\n' +
+      'Either allow that one script:   npm rebuild node --ignore-scripts=false\n' +
+      'or put Node 24 on your PATH. Then run the same command again.',
+  )
 }
 
 const child = spawn(node, ['--disable-warning=ExperimentalWarning', ...process.argv.slice(2)], {

@@ -1,5 +1,4 @@
-// How long each adapter takes and what it fails with: engines are wrapped once, when they are
-// bound.
+// How long each adapter takes and what it fails with: engines are wrapped when they are bound.
 import type { Metric } from 'prom-client'
 import { isFault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'

@@ -1,5 +1,4 @@
-// What every storage adapter must agree on: names, filters, changes, order and cursors. Pure
-// functions.
+// What every storage adapter agrees on: names, filters, changes, order, cursors. Pure functions.
 import { fault } from '#contracts/faults.ts'
 import type { Change, Collection, Doc, Query, Scalar, Where } from '#ports/storage.ts'
 
@@ -64,10 +63,7 @@ const sameKeys = (lists: readonly (readonly string[])[]) => [
   ...new Map(lists.map(list => [list.join(','), list])).values(),
 ]
 
-/**
- * Both at once: what an older generation of a plugin declared stays in force while a newer one
- * starts.
- */
+/** Both at once: what an older generation of a plugin declared holds while a newer one starts. */
 export const union = (a: Collection, b: Collection): Collection => ({
   ...a,
   ...b,
@@ -178,8 +174,7 @@ export function afterPrefix(prefix: string): string | undefined {
   while (points.length > 0) {
     const last = points.pop()!
     if (last >= 0x10ffff) continue
-    // Surrogates are no characters of their own, so the one before them is followed by the one
-    // after.
+    // Surrogates are no characters of their own, so the one before precedes the one after.
     return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1)
   }
   return undefined
@@ -231,10 +226,7 @@ export function matches(doc: Fields, where: Where | undefined): boolean {
   return true
 }
 
-/**
- * A changed copy; `id` stays. Arrays and objects within are shared with the original, never written
- * to.
- */
+/** A changed copy; `id` stays. Arrays and objects within are the original's, never written to. */
 export function applyChange(doc: Fields, { set, unset, inc, push, pull }: Change): Fields {
   const next: Fields = { ...doc, ...set }
   for (const field of unset ?? []) delete next[field]

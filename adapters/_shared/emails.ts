@@ -36,10 +36,7 @@ export function checkedFrom(from: string): string {
   return from
 }
 
-/**
- * A letter in the library's terms. Nothing in it may make the library read a file or an address of
- * the network.
- */
+/** A letter in the library's terms. Nothing in it makes the library read a file or the network. */
 export function messageOf(
   { to, subject, text, html }: Letter,
   { from, clock }: { from: string; clock: Pick<Clock, 'id' | 'now'> },

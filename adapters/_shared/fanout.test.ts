@@ -69,7 +69,7 @@ test('what was read back and then lost is read again', async () => {
   stop.abort()
 })
 
-test('a reader that keeps up is never sent back to the log; one that does not holds at most a few and is', async () => {
+test('only a reader that falls behind is sent back to the log', async () => {
   const log = fakeLog()
   const { seqs, stop, append } = following(log)
   const first = seqs()
@@ -91,7 +91,7 @@ test('a reader that keeps up is never sent back to the log; one that does not ho
   stop.abort()
 })
 
-test('a rewritten stretch has gaps: a reader in the midst of it is given what it has not seen, by seq', async () => {
+test('in a rewritten stretch with gaps a reader gets what it has not seen, by seq', async () => {
   for (const [after, expected] of [
     [4, [5, 30, 31]],
     [6, [30, 31]],
@@ -107,7 +107,7 @@ test('a rewritten stretch has gaps: a reader in the midst of it is given what it
     stop.abort()
   }
 })
-test('nothing stays behind: neither after an abort, nor a return, nor an end, nor for who never began', async () => {
+test('nothing stays behind after an abort, a return, an end or no beginning', async () => {
   const log = fakeLog()
   for (const end of ['abort', 'return', 'end'] as const) {
     const { fanout, stop, iterator } = following(log)
@@ -127,7 +127,7 @@ test('nothing stays behind: neither after an abort, nor a return, nor an end, no
   }
 })
 
-test('of many, a bounded look sends each to the log in its turn, and nobody where nobody follows', async () => {
+test('a bounded look sends each of many followers to the log in its turn', async () => {
   const log = fakeLog()
   const fanout = createFanout(log)
   const stop = new AbortController()

@@ -144,8 +144,7 @@ function createFollower(
     buffered -= batch.length
     if (batch.at(-1)!.seq <= at) return undefined
     if (batch[0]!.seq > at + 1) return void drop(true)
-    // Seqs have gaps where a stretch was rewritten: what was read is told by its seq, not by its
-    // place.
+    // Seqs have gaps where a stretch was rewritten: what was read is told by its seq.
     return batch[0]!.seq > at ? batch : batch.filter(({ seq }) => seq > at)
   }
   async function step(): Promise<IteratorResult<Batch>> {

@@ -13,10 +13,7 @@ export const jobDefaults = {
 } as const
 /** Ended jobs are kept for questions about their state, in milliseconds. */
 export const keptMs = 7 * 86_400_000
-/**
- * So long a closing queue waits for handlers; the lease of one that does not heed its signal runs
- * out.
- */
+/** So long a closing queue waits for handlers; one that ignores its signal loses its lease. */
 export const closeMsMax = 10_000
 export const errorCharactersMax = 1000
 const backoffMsMax = 3_600_000

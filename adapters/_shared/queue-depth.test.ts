@@ -27,7 +27,7 @@ function scraped(
   }
 }
 
-test('however often it is scraped, the queue is asked once in five seconds, of the jobs that there are then', async () => {
+test('any number of scrapes asks the queue once in five seconds', async () => {
   let waiting = 3
   const { clock, names, asked, scrape } = scraped(async () => ({ a: { waiting, running: 1 } }))
   const all = await Promise.all(Array.from({ length: 10 }, scrape))
@@ -46,7 +46,7 @@ test('however often it is scraped, the queue is asked once in five seconds, of t
   assert.is(clock.sleeping(), 0)
 })
 
-test('a queue that fails is asked again after five seconds, and nothing old is told meanwhile', async () => {
+test('a queue that fails is asked again after five seconds; no old figure is shown', async () => {
   let isAway = false
   const { clock, asked, scrape } = scraped(async () => {
     if (isAway) throw new Error('away')

@@ -43,12 +43,13 @@ export function uuids({
   }
   return after => {
     const tail = tailNow()
-    const id = `${head}${counter.toString(16).padStart(3, '0')}-${tail}`
+    const count = counter.toString(16).padStart(3, '0')
+    const id = `${head}${count}-${tail}`
     if (after === undefined || id > after) return id
     // The next millisecond of whoever is ahead; this process's own ids do not follow it there.
     const digits = (Number.parseInt(after.slice(0, 8) + after.slice(9, 13), 16) + 1)
       .toString(16)
       .padStart(12, '0')
-    return `${digits.slice(0, 8)}-${digits.slice(8)}-7${counter.toString(16).padStart(3, '0')}-${tail}`
+    return `${digits.slice(0, 8)}-${digits.slice(8)}-7${count}-${tail}`
   }
 }

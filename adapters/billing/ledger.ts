@@ -117,10 +117,7 @@ function createMemory(storage: StorageEngine) {
     held: (orgId: string, key: string, amount: number) => holds.set(keyed(orgId, key), amount),
     find: async (orgId: string, key: string) =>
       (await storage.find(entries, { where: { orgId, key }, limit: 1 })).items[0],
-    /**
-     * False when writes were lost since the last time it was asked: nothing remembered holds any
-     * more.
-     */
+    /** False when writes were lost since the last time it was asked: nothing remembered holds. */
     stands(): boolean {
       const now = storage.epoch?.()
       if (now === epoch) return true

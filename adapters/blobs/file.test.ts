@@ -85,7 +85,7 @@ test('files and folders are for their owner alone', async () => {
     assert.is(await modeOf(...path), '700')
   await engine.close()
 })
-test('opening sweeps what a process that is gone left behind, and spares what another writes now', async () => {
+test('opening removes what a dead process left, and spares what another writes now', async () => {
   const root = await folder()
   await (await fileBlobs({ root, clock })).close()
   const long = new Date(Date.now() - 2 * 3_600_000)

@@ -170,10 +170,7 @@ async function addressesIn(
   return found
 }
 
-/**
- * Opens, or makes, the folder `root`. `files` is node:fs/promises; a test hands in one whose disk
- * is full.
- */
+/** Opens, or makes, the folder `root`. `files` is node:fs/promises; a test hands in a full disk. */
 export async function fileBlobs({
   root,
   clock,

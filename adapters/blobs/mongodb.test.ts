@@ -247,7 +247,7 @@ else {
   )
 }
 
-test('mongodb: where no server answers, a sentence says so, and neither user nor password is told', async () => {
+test('mongodb: an error without a server shows neither user nor password', async () => {
   const error = await adapter
     .open(
       opening('mongodb://somebody:hidden-word@127.0.0.1:1/x?serverSelectionTimeoutMS=200', {

@@ -109,7 +109,7 @@ else {
     assert.ok((await whole(engine.within(ORG), one![3]!)).equals(Buffer.alloc(600_000, 4)))
     await engine.close()
   })
-  test('s3: 40 MiB go through in pieces, in and out, and no more than some of them are held', async () => {
+  test('s3: 40 MiB go in and out in pieces, and memory holds only some of them', async () => {
     const engine = await open(place())
     const blobs = engine.within(ORG)
     const bytes = 40 * 1_048_576
@@ -123,7 +123,7 @@ else {
   })
 }
 
-test('s3: the request is signed with the hash that names the blob, and a blob that is there is not sent again', async () => {
+test('s3: the signature covers the hash of the blob; a stored blob is not sent again', async () => {
   const stored = new Map<string, Buffer>()
   const { url, server, asked } = await storeThat((request, response, body) => {
     const path = request.url!.split('?')[0]!
@@ -154,7 +154,7 @@ test('s3: the request is signed with the hash that names the blob, and a blob th
   await engine.close()
   await closed(server)
 })
-test('s3: a put that fails for a while is tried again with all its bytes; a refusal is told at once, without key or signature', async () => {
+test('s3: a failed put is retried with all its bytes; a refusal fails at once', async () => {
   let failing = 2
   let status = 503
   const { url, server, asked } = await storeThat((request, response, body) => {
@@ -188,7 +188,7 @@ test('s3: a put that fails for a while is tried again with all its bytes; a refu
   await engine.close()
   await closed(server)
 })
-test('s3: a read goes on where the connection broke; one whose bytes are not those of its address fails', async () => {
+test('s3: a read goes on after a broken connection; bytes of another hash fail', async () => {
   const bytes = Buffer.alloc(500_000, 'right')
   const hash = createHash('sha256').update(bytes).digest('hex')
   let held = bytes
@@ -213,7 +213,7 @@ test('s3: a read goes on where the connection broke; one whose bytes are not tho
   await engine.close()
   await closed(server)
 })
-test('s3: while the store is away a sentence says so, and the same engine works again when it is back', async () => {
+test('s3: an error names the absent store; the same engine works when it is back', async () => {
   const port = await freePort()
   const stored = new Map<string, Buffer>()
   const answer: Parameters<typeof storeThat>[0] = ({ method, url }, response, body) => {

@@ -22,7 +22,7 @@ test('time stands still until it is told to move', async () => {
   assert.is(woke, true)
   assert.is(clock.now(), 1_010)
 })
-test('who wakes and sleeps again within the span is woken again, each time at its own moment', async () => {
+test('who wakes and sleeps again within the span is woken again at its own moment', async () => {
   const clock = manualClock(0)
   const moments: number[] = []
   void (async () => {

@@ -39,7 +39,7 @@ else {
     },
   })
 
-  test('mongodb that is no replica set: what one process appends, another follows: each event once, in order, whenever the follower began', async () => {
+  test('mongodb without a replica set: a follower gets each event once and in order', async () => {
     const database = freshDatabase(alone.url)
     const engines = [await engineOf(database), await engineOf(database)] as const
     const [one, other] = engines
@@ -53,7 +53,7 @@ else {
     }
   })
 
-  test('mongodb that is no replica set: it is told once, nothing is asked where nobody follows, of very many followers a part is at each look, and a set that it becomes is noticed', async () => {
+  test('mongodb without a replica set: it warns once, and asks only for followers', async () => {
     const server = await startStandalone(mongoUrl!)
     const database = freshDatabase(server.url)
     const clock = manualClock()

@@ -64,7 +64,7 @@ const end = (reason: string) => [
   { type: 'message_stop' },
 ]
 
-test('at Anthropic itself: thinking, text and a call, with everything that was read counted as input', async () => {
+test('at Anthropic itself: thinking, text, a call, and all input counted', async () => {
   const { deltas, error } = await recorded([
     start,
     ...block(

@@ -56,7 +56,7 @@ test('it says so when nothing matches, and names what it searched', async () => 
     /searched contract\.txt and found no sentence/,
   )
 })
-test('without material it says what it is, what it cannot do and how to connect a model', async () => {
+test('without material it says what it is, its limits and how to connect a model', async () => {
   for (const answer of [
     await ask('Hello there'),
     await ask('Bonjour, que savez-vous faire pour moi ?'),

@@ -252,7 +252,8 @@ export default defineAdapter<ModelProvider>({
   port: 'models',
   scheme: 'offline',
   options: {
-    interval_ms: `Pause before each few words, so that a person sees them come; default ${INTERVAL_MS}.`,
+    interval_ms:
+      'Pause before each few words, so that a person sees them come; ' + `default ${INTERVAL_MS}.`,
   },
   open: async ({ url, clock }) =>
     offline({ clock, intervalMs: wholeOption(url, 'interval_ms', INTERVAL_MS, { max: 60_000 }) }),

@@ -113,7 +113,7 @@ test('at OpenAI itself it speaks responses, with the key from the environment', 
   )
   nock.cleanAll()
 })
-test('Ollama: a whole call in one chunk without an index, a finish of stop, deliberation in `reasoning`', async () => {
+test('Ollama: a whole call in one chunk without index, deliberation in `reasoning`', async () => {
   const { deltas } = await recorded([
     chunk({ role: 'assistant', content: '', reasoning: 'Hm.' }),
     chunk({
@@ -140,7 +140,7 @@ test('Ollama: a whole call in one chunk without an index, a finish of stop, deli
   )
   assert.equal(deltas.at(-1), { type: 'finish', reason: 'tool_calls' })
 })
-test('several calls that all say index 0 are told apart by their ids, and calls without an id get one', async () => {
+test('calls that all say index 0 differ by their ids; a call without an id gets one', async () => {
   const { deltas } = await recorded([
     chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'add', arguments: '{"a"' } }] }),
     chunk({ tool_calls: [{ index: 0, id: 'a', function: { arguments: ':1}' } }] }),
@@ -160,7 +160,7 @@ test('several calls that all say index 0 are told apart by their ids, and calls 
   )
   assert.match(calls[2]!.id, /^call_.{36}$/)
 })
-test('vLLM: a growing count in every chunk, keep-alive comments, deliberation in `reasoning_content`, an error with its status as code', async () => {
+test('vLLM: running counts, comments, `reasoning_content`, a status as error code', async () => {
   const counted = (n: number) => ({ usage: { prompt_tokens: 9, completion_tokens: n } })
   const { deltas } = await recorded([
     ': keep-alive\n\n',
@@ -203,7 +203,7 @@ test('llama.cpp says that its window is too small; DeepSeek that it gave up', as
   assert.match(error!.message, /failed.*insufficient_system_resource/)
   assert.is(textOf(deltas), 'A')
 })
-test('a finish of tool_calls without a call is a stop; an answer that is no stream has failed', async () => {
+test('a finish of tool_calls without a call is a stop; an answer must be a stream', async () => {
   assert.equal((await recorded([chunk({ content: 'A' }, 'tool_calls'), DONE])).deltas.at(-1), {
     type: 'finish',
     reason: 'stop',
@@ -231,7 +231,7 @@ test('a call that the content filter cuts is not made', async () => {
   )
   assert.equal(deltas.at(-1), { type: 'finish', reason: 'filtered' })
 })
-test('an answer in the background can be taken up again, never in the middle of a call', async () => {
+test('an answer in the background can be resumed, but never in the middle of a call', async () => {
   const calls = [
     { id: 'c1', name: 'add', arguments: '{"a":1}' },
     { id: 'c2', name: 'add', arguments: '{"a":2}' },
@@ -308,7 +308,7 @@ test('who cancels ends the answer there too; who only goes away does not', async
     )
   }
 })
-test('an answer that the provider has not kept is refused; one that failed there has failed', async () => {
+test('an answer that the provider did not keep is refused; a failed one has failed', async () => {
   await onStage(
     'responses',
     [{ text: 'One', finish: 'error' }],
@@ -349,16 +349,16 @@ test("a URL that cannot work is refused when it opens, by the option's name", as
     await refuses('INVALID_FIELD', () => adapter.open(bare)),
     /^key: the variable OPENAI_API_KEY is not set, nor is OPENAI_API_KEY_FILE/,
   )
+  const broken = { ...bare, secret: () => 'sk-with\nnewline' }
   assert.match(
-    await refuses('INVALID_FIELD', () =>
-      adapter.open({ ...bare, secret: () => 'sk-with\nnewline' }),
-    ),
+    await refuses('INVALID_FIELD', () => adapter.open(broken)),
     /^key: the variable OPENAI_API_KEY holds characters/,
   )
 })
 test('what is named in the URL stands in the catalogue', async () => {
   const provider = await openUrl(
-    'openai:http://127.0.0.1:1/v1?model=meta/llama-3:8b&name=Llama&context=4096&output_max=512&input_price=2&output_price=3&minimum=4&reasoning=1&prefill=1&tools=0&timeout_ms=500',
+    'openai:http://127.0.0.1:1/v1?model=meta/llama-3:8b&name=Llama&context=4096&output_max=512' +
+      '&input_price=2&output_price=3&minimum=4&reasoning=1&prefill=1&tools=0&timeout_ms=500',
   )
   const [{ description, ...model }] = (await provider.catalogue()) as [Model]
   assert.equal(model, {
@@ -373,7 +373,7 @@ test('what is named in the URL stands in the catalogue', async () => {
   })
   assert.not.match(description, '127.0.0.1')
 })
-test('the library reads no variable of its own: not the address, the key, the organisation, nor headers', async () => {
+test('the library reads no environment variable of its own', async () => {
   const own = {
     OPENAI_API_KEY: 'sk-planted',
     OPENAI_BASE_URL: 'http://planted.test/v1',

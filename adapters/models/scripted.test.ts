@@ -64,7 +64,7 @@ test("a tool's JSON may hold brackets", async () => {
   const [call] = await deltasOf(scripted({ clock }), 'a [[tool=deep {"a":[[1]],"b":"]]"}]] b')
   assert.equal(call?.type === 'tool_call' && call.call.arguments, { a: [[1]], b: ']]' })
 })
-test('fail_after fails with that many tokens standing; a call that begins there is past it', async () => {
+test('fail_after fails after that many tokens; a call that begins there is past it', async () => {
   const model = scripted({ clock })
   const deltas: string[] = []
   const reading = (async () => {
@@ -121,7 +121,7 @@ const callsOf = (deltas: readonly ModelDelta[]) =>
     delta.type === 'tool_call' ? [[delta.call.name, delta.call.arguments]] : [],
   )
 
-test('tools are called one after another, parallel_tools at once, each after the text that is told', async () => {
+test('tools are called one after another, parallel_tools at once, after their text', async () => {
   const model = scripted({ clock })
   const told =
     'x [[tools=[["add",{"a":[[1]]}],["look_up"]]]] [[tool_text=One moment.]] [[text=Done.]]'
@@ -150,7 +150,7 @@ test('tools are called one after another, parallel_tools at once, each after the
   ])
     assert.is(await failing(deltasOf(model, wrong)), 'INVALID_FIELD', wrong)
 })
-test('open_tool_fail opens a call after the text and fails before it is whole, so often as fail_calls says', async () => {
+test('open_tool_fail opens a call and fails before its end, fail_calls times', async () => {
   const model = scripted({ clock })
   const told = '[[tool=add]] [[tool_text=One moment.]] [[open_tool_fail=1]] [[fail_calls=1]]'
   const deltas: ModelDelta[] = []
@@ -178,7 +178,7 @@ test('a call that only calls tools uses up none of the failures', async () => {
   assert.is(await failing(deltasOf(model, '', after(told, 1))), 'MODEL_FAILED')
   assert.is(await failing(deltasOf(model, '', after(told, 1))), 'passed')
 })
-test('with resume=1 an answer goes on after what was received, also when the call failed, and in another process', async () => {
+test('with resume=1 an answer goes on from what was received, in any process', async () => {
   const open = () => scripted({ settings: { resume: '1' }, clock })
   const told = '[[fail_after=3]] [[reasoning=2]]'
   const received: ModelDelta[] = []

@@ -32,7 +32,7 @@ queueKit(test, 'storage: sqlite', {
     return place(files.clock, storage, () => storage.close().then(files.clean))
   },
 })
-test('shared: a worker whose clock is five minutes ahead leaves others their jobs while they live, and takes them over when they do not', async () => {
+test('shared: a worker whose clock is ahead takes over only the jobs of dead workers', async () => {
   const clock = manualClock()
   const storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }
   const { engine, die } = mortal(storage)
@@ -62,7 +62,7 @@ test('shared: a worker whose clock is five minutes ahead leaves others their job
   await other.close()
   await storage.close()
 })
-test("shared: a backlog that never ends does not keep a dead worker's job from being taken over", async () => {
+test("shared: a dead worker's job is taken over in spite of an endless backlog", async () => {
   const clock = manualClock()
   const storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }
   const { engine, die } = mortal(storage)

@@ -32,7 +32,7 @@ else {
 }
 
 if (openSearchUrl !== undefined)
-  test('opensearch: a change whose process died is taken over: what it left goes away, and writers that waited for it are served', async () => {
+  test('opensearch: a writer takes over the change of a process that died', async () => {
     const { url, prefix } = freshPrefix()
     const time = systemClock()
     const faster = 100
@@ -88,7 +88,7 @@ if (openSearchUrl !== undefined)
   })
 
 if (openSearchUrl !== undefined)
-  test('opensearch: a change whose last answer was lost has happened, and takes nothing away', async () => {
+  test('opensearch: a change whose last answer was lost stands, and removes nothing', async () => {
     const { url } = freshPrefix()
     const lost: string[] = []
     // The call is carried out; then the connection breaks, the first time.
@@ -130,7 +130,7 @@ if (openSearchUrl !== undefined)
     }
   })
 
-test('opensearch: where no server answers, a sentence says so, and neither address nor password is told', async () => {
+test('opensearch: an error without a server shows neither address nor password', async () => {
   const error = await openSearch(
     opening('opensearch://127.0.0.1:1/x', {
       clock: systemClock(),

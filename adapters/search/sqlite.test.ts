@@ -22,7 +22,7 @@ searchKit(test, 'sqlite', {
   },
 })
 
-test('sqlite: until somebody searches there is no file and no thread, and asking whether it serves changes that not', async () => {
+test('sqlite: only a search makes the file and the thread; a health check does not', async () => {
   const at = folder()
   const path = join(at, 'search.db')
   const engine = sqliteSearch({ path })
@@ -39,7 +39,7 @@ test('sqlite: until somebody searches there is no file and no thread, and asking
   rmSync(at, { recursive: true })
 })
 
-test('sqlite: a second server on the file, and a file of somebody else, are refused with a sentence', async () => {
+test('sqlite: a second server on the file and a foreign file are refused by name', async () => {
   const at = folder()
   const path = join(at, 'search.db')
   const engine = sqliteSearch({ path })
@@ -66,7 +66,7 @@ test('sqlite: a second server on the file, and a file of somebody else, are refu
   rmSync(at, { recursive: true })
 })
 
-test('sqlite: a full quota refuses with STORAGE_FULL and keeps what it has; a copy made while it runs is whole', async () => {
+test('sqlite: a full quota refuses with STORAGE_FULL; a copy made meanwhile is whole', async () => {
   const at = folder()
   const engine = sqliteSearch({ path: join(at, 'search.db'), bytesMax: 1_000_000 })
   const passages = engine.within(ORG)

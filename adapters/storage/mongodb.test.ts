@@ -24,7 +24,7 @@ const placeOf = (face: typeof mongoStorage) => async () => {
 
 if (mongoUrl === undefined) test.skip('mongodb: the kit (MONGODB_URL is not set)', () => undefined)
 else {
-  test('mongodb: two processes change one document: each change is made once, and of conditional ones exactly one wins', async () => {
+  test('mongodb: two processes change one document without losing a change', async () => {
     const { open, clean } = await placeOf(mongoStorage)()
     const engines = [await open(), await open()] as const
     const [first] = engines
@@ -76,7 +76,7 @@ else {
   placementKit(test, 'mongodb', placeOf(mongoStorage))
 }
 
-test('mongodb: where no server answers, a sentence says so, and neither user nor password is told', async () => {
+test('mongodb: an error without a server shows neither user nor password', async () => {
   const error = await connect(
     new URL('mongodb://somebody:hidden-word@127.0.0.1:1/x?serverSelectionTimeoutMS=200'),
   ).then(

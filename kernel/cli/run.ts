@@ -28,10 +28,7 @@ import { loadPlugins, writeWhole } from '../management/sources.ts'
 import { createThreads } from '../isolation/proxy-plugin.ts'
 import { watchPlugins } from '../management/watch.ts'
 
-/**
- * How long a stop may take beyond DRAIN_MS, which is for calls: runs are handed over, ports closed.
- * Milliseconds.
- */
+/** Milliseconds that a stop may take beyond DRAIN_MS: runs are handed over, ports closed. */
 const undoMsMax = 4000
 const print = (text: string) => process.stdout.write(`${text}\n`)
 type Offered = {
@@ -62,8 +59,7 @@ function commandsOf({ kernel, settings, engine }: Booted, { backupCommand }: Bac
     ['backup', backupCommand(settings, engine('storage'), engine('search'))] as const,
   ])
   const offered = offeredOf(commands)
-  // What the command line asks a living server first: it may serve plugins that are not part of
-  // this program.
+  // The command line asks a living server first: it may serve plugins that are not part of this.
   return commands.set('help', {
     summary: 'Every command with its options.',
     options: t.Object({}),
@@ -87,8 +83,7 @@ async function start(): Promise<void> {
     if (stopping) return
     stopping = true
     log('info', 'stopping', { signal })
-    // What is left behind is safe: another process, or the next start, goes on with it as after a
-    // crash.
+    // What is left behind is safe: another process, or the next start, goes on as after a crash.
     void booted
       .engine<Clock>('clock')
       .sleep(settings.DRAIN_MS + undoMsMax)
@@ -233,6 +228,12 @@ function tableOf(rows: readonly Record<string, unknown>[]): string {
     .join('')
 }
 
+function textOf(value: unknown): string {
+  if (Array.isArray(value) && value.length > 0 && value.every(one => typeof one === 'object'))
+    return tableOf(value)
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
 function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): void {
   if (!answer.ok) {
     if (json) print(JSON.stringify({ error: answer.error }))
@@ -245,11 +246,7 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
   if (json) print(JSON.stringify(answer.result))
   else
     for (const [name, value] of Object.entries((answer.result ?? {}) as object))
-      if (value !== undefined)
-        print(
-          `${name}: ` +
-            `${Array.isArray(value) && value.length > 0 && value.every(one => typeof one === 'object') ? tableOf(value) : typeof value === 'object' ? JSON.stringify(value) : String(value)}`,
-        )
+      if (value !== undefined) print(`${name}: ${textOf(value)}`)
 }
 
 /**
@@ -297,10 +294,7 @@ const offeredBy = async (plugins: readonly Plugin[]): Promise<Offered[]> => [
   },
 ]
 
-/**
- * In the living server of DATA_DIR when there is one, else in a kernel of its own that opens no
- * port.
- */
+/** In the living server of DATA_DIR if there is one, else in a kernel of its own without a port. */
 async function command(words: string[], rest: string[]): Promise<void> {
   const { DATA_DIR } = readSettings(process.env)
   const alone = await adapterCommands(rest.includes('--json'))

@@ -64,10 +64,11 @@ export function stampOf({ entry }: Source): string {
         !/\.test\.[jt]s$/.test(file.name) &&
         !file.parentPath.includes('node_modules'),
     )
-  return (
-    `${files.length} ` +
-    `${Math.max(...files.map(({ parentPath, name }) => statSync(join(parentPath, name), { throwIfNoEntry: false })?.mtimeMs ?? 0))}`
+  const changed = files.map(
+    ({ parentPath, name }) =>
+      statSync(join(parentPath, name), { throwIfNoEntry: false })?.mtimeMs ?? 0,
   )
+  return `${files.length} ${Math.max(...changed)}`
 }
 
 /** What `writeWhole` wrote there; `shaped` throws when it is something else. */

@@ -18,8 +18,8 @@ export const redact = (text: string): string =>
 /** What lies deeper than this in a field is left out. */
 const depthMax = 4
 
-const told = (error: Error): string =>
-  `${error.stack ?? error.message}${error.cause instanceof Error ? `\ncaused by ${told(error.cause)}` : ''}`
+const told = ({ stack, message, cause }: Error): string =>
+  `${stack ?? message}${cause instanceof Error ? `\ncaused by ${told(cause)}` : ''}`
 
 /** An error as a field: what it says, where, and its code; the stack tells its causes too. */
 export function toldError(error: unknown): { message: string; stack?: string; code?: string } {

@@ -49,14 +49,55 @@ const html = (text: unknown) => String(text).replace(/[&<>"']/g, sign => `&#${si
 const prose = (text: unknown) => html(text).replace(/`([^`]+)`/g, '<code>$1</code>')
 
 const style = `
-:root { color-scheme: light dark; --line: light-dark(#ddd, #3a3a3a); --soft: light-dark(#f6f6f4, #222); --dim: light-dark(#666, #999); --accent: light-dark(#0a5fb4, #7ab8f5) }
-* { box-sizing: border-box } body { margin: 0; font: 15px/1.55 system-ui, sans-serif; display: grid; grid-template-columns: 17rem minmax(0, 1fr) }
-nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1.5rem 1rem; border-right: 1px solid var(--line); font-size: 13px } nav h2 { font-size: 12px; letter-spacing: .06em; text-transform: uppercase; color: var(--dim); margin: 1.2rem 0 .3rem }
-nav a { display: block; padding: .12rem 0; color: inherit; text-decoration: none; white-space: nowrap; overflow: hidden; text-overflow: ellipsis } nav a:hover { color: var(--accent) }
-details { margin-top: .8rem; font-size: 13.5px } main { max-width: 56rem; padding: 2rem 2.5rem 6rem } section { border-top: 1px solid var(--line); padding: 1.6rem 0 } h1 { margin: 0 } h3 { margin: 0 0 .4rem; font-size: 1.05rem } h4 { margin: 1rem 0 .3rem; font-size: 13px; color: var(--dim) }
-code, .path { font: 13px/1.5 ui-monospace, monospace } .path { display: block; background: var(--soft); border-radius: 6px; padding: .45rem .7rem; margin: .5rem 0; overflow-x: auto } .verb { font-weight: 700; color: var(--accent); margin-right: .6rem } .open { float: right; color: var(--dim) }
-table { width: 100%; border-collapse: collapse; font-size: 13.5px } td { padding: .28rem .6rem .28rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: anywhere } td:first-child { width: 14rem } td:nth-child(2) { width: 13rem; color: var(--dim) } small { color: var(--dim) }
-@media (max-width: 50rem) { body { display: block } nav { position: static; height: auto; border: 0 } main { padding: 1rem } }`
+:root {
+  color-scheme: light dark;
+  --line: light-dark(#ddd, #3a3a3a); --soft: light-dark(#f6f6f4, #222);
+  --dim: light-dark(#666, #999); --accent: light-dark(#0a5fb4, #7ab8f5)
+}
+* { box-sizing: border-box }
+body {
+  margin: 0; font: 15px/1.55 system-ui, sans-serif;
+  display: grid; grid-template-columns: 17rem minmax(0, 1fr)
+}
+nav {
+  position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1.5rem 1rem;
+  border-right: 1px solid var(--line); font-size: 13px
+}
+nav h2 {
+  font-size: 12px; letter-spacing: .06em; text-transform: uppercase; color: var(--dim);
+  margin: 1.2rem 0 .3rem
+}
+nav a {
+  display: block; padding: .12rem 0; color: inherit; text-decoration: none;
+  white-space: nowrap; overflow: hidden; text-overflow: ellipsis
+}
+nav a:hover { color: var(--accent) }
+details { margin-top: .8rem; font-size: 13.5px }
+main { max-width: 56rem; padding: 2rem 2.5rem 6rem }
+section { border-top: 1px solid var(--line); padding: 1.6rem 0 }
+h1 { margin: 0 }
+h3 { margin: 0 0 .4rem; font-size: 1.05rem }
+h4 { margin: 1rem 0 .3rem; font-size: 13px; color: var(--dim) }
+code, .path { font: 13px/1.5 ui-monospace, monospace }
+.path {
+  display: block; background: var(--soft); border-radius: 6px; padding: .45rem .7rem;
+  margin: .5rem 0; overflow-x: auto
+}
+.verb { font-weight: 700; color: var(--accent); margin-right: .6rem }
+.open { float: right; color: var(--dim) }
+table { width: 100%; border-collapse: collapse; font-size: 13.5px }
+td {
+  padding: .28rem .6rem .28rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; overflow-wrap: anywhere
+}
+td:first-child { width: 14rem }
+td:nth-child(2) { width: 13rem; color: var(--dim) }
+small { color: var(--dim) }
+@media (max-width: 50rem) {
+  body { display: block }
+  nav { position: static; height: auto; border: 0 }
+  main { padding: 1rem }
+}`
 
 function typeOf(schema: Schema): string {
   if (schema.$ref) return schema.$ref.split('/').at(-1)!
@@ -94,9 +135,11 @@ function rows(schema: Schema | undefined, depth = 0): string {
       ]
         .filter(Boolean)
         .join(' ')
+      const optional = schema.required?.includes(name) ? '' : ' <small>optional</small>'
       return (
-        '<tr><td ' +
-        `style="padding-left:${depth * 1.2}rem"><code>${html(name)}</code>${schema.required?.includes(name) ? '' : ' <small>optional</small>'}</td><td>${html(typeOf(field))}</td><td>${prose(notes)}</td></tr>${rows(field, depth + 1)}`
+        `<tr><td style="padding-left:${depth * 1.2}rem">` +
+        `<code>${html(name)}</code>${optional}</td>` +
+        `<td>${html(typeOf(field))}</td><td>${prose(notes)}</td></tr>${rows(field, depth + 1)}`
       )
     })
     .join('')
@@ -109,7 +152,8 @@ function operation(path: string, verb: string, op: Op): string {
     .map(
       ({ name, in: place, required, schema, description }) =>
         `<tr><td><code>${html(name)}</code> ` +
-        `<small>${place}${required ? '' : ', optional'}</small></td><td>${html(typeOf(schema))}</td><td>${prose(description ?? '')}</td></tr>`,
+        `<small>${place}${required ? '' : ', optional'}</small></td>` +
+        `<td>${html(typeOf(schema))}</td><td>${prose(description ?? '')}</td></tr>`,
     )
     .join('')
   const [[status, success] = ['', { description: '' }], ...others] = Object.entries(
@@ -117,19 +161,37 @@ function operation(path: string, verb: string, op: Op): string {
   ) as [string, Op['responses'][string]][]
   const errors = others.filter(([code]) => code >= '400')
   const [media, answer] = Object.entries(success.content ?? {})[0] ?? []
-  return `<section id="${op.operationId}"><h3>${html(op.summary)}</h3><div class="path"><span class="open">${op.security.length === 0 ? 'public' : 'Bearer token'}</span><span class="verb">${verb.toUpperCase()}</span>${html(path)}</div>${op.description ? `<p>${prose(op.description)}</p>` : ''}
-${table('Parameters', parameters)}${table('Body', rows(op.requestBody?.content['application/json']?.schema))}
-<h4>Answer ${html(status)} <small>${html(media ?? '')}</small></h4>${answer?.schema?.properties ? `<table>${rows(answer.schema)}</table>` : `<p>${html(success.description)}</p>`}
-<details><summary>Errors: ${errors.map(([code]) => html(code)).join(', ')}</summary><table>${errors
-    .flatMap(([code, { content }]) =>
-      Object.entries(content?.['application/json']?.examples ?? {}).map(
-        ([name, { value }]) =>
-          `<tr><td>${html(code)} <code>${html(name)}</code></td><td ` +
-          `colspan="2">${html(value.detail)}</td></tr>`,
-      ),
-    )
-    .join('')}</table></details></section>`
+  const body = op.requestBody?.content['application/json']
+  const access = op.security.length === 0 ? 'public' : 'Bearer token'
+  const failures = errors.flatMap(([code, { content }]) =>
+    Object.entries(content?.['application/json']?.examples ?? {}).map(
+      ([name, { value }]) =>
+        `<tr><td>${html(code)} <code>${html(name)}</code></td>` +
+        `<td colspan="2">${html(value.detail)}</td></tr>`,
+    ),
+  )
+  return [
+    `<section id="${op.operationId}"><h3>${html(op.summary)}</h3>`,
+    `<div class="path"><span class="open">${access}</span>`,
+    `<span class="verb">${verb.toUpperCase()}</span>${html(path)}</div>`,
+    op.description ? `<p>${prose(op.description)}</p>` : '',
+    `\n${table('Parameters', parameters)}${table('Body', rows(body?.schema))}\n`,
+    `<h4>Answer ${html(status)} <small>${html(media ?? '')}</small></h4>`,
+    answer?.schema?.properties
+      ? `<table>${rows(answer.schema)}</table>`
+      : `<p>${html(success.description)}</p>`,
+    `\n<details><summary>Errors: ${errors.map(([code]) => html(code)).join(', ')}</summary>`,
+    `<table>${failures.join('')}</table></details></section>`,
+  ].join('')
 }
+
+/** How to begin, above all operations. */
+const beginning =
+  '<p>Exchange an API key at <code>POST /api/v1/auth/token</code> (or sign in at ' +
+  '<code>POST /api/v1/auth/login</code>) and send the access token as ' +
+  '<code>Authorization: Bearer …</code>; it lasts 15 minutes. Start a run with ' +
+  '<code>POST /api/v1/chat</code>, then read <code>GET /api/v1/runs/{run_id}/events</code>.</p>' +
+  '<p><a href="openapi.json">openapi.json</a></p>'
 
 export function pageOf(source: object): string {
   const document = source as Document
@@ -143,28 +205,33 @@ export function pageOf(source: object): string {
   const types = Object.entries(document.components.schemas)
     .filter(([name]) => name.startsWith('event.'))
     .map(([name, schema]) => [name.slice('event.'.length), schema] as const)
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${html(document.info.title)} API</title><style>${style}</style>
-<nav><strong>${html(document.info.title)}</strong> <small>${html(document.info.version)}</small>${groups
-    .map(
-      ({ name, items }) =>
-        `<h2>${html(name)}</h2>${items
-          .map(
-            ({ path, verb, op }) =>
-              `<a href="#${op.operationId}" title="${html(path)}">${verb.toUpperCase()} ` +
-              `${html(path.replace('/api/v1', ''))}</a>`,
-          )
-          .join('')}`,
-    )
-    .join(
-      '',
-    )}<h2>events</h2>${types.map(([name]) => `<a href="#event-${html(name)}">${html(name)}</a>`).join('')}</nav>
-<main><h1>${html(document.info.title)} API</h1><p>${prose(document.info.description)}</p><p>Exchange an API key at <code>POST /api/v1/auth/token</code> (or sign in at <code>POST /api/v1/auth/login</code>) and send the access token as <code>Authorization: Bearer …</code>; it lasts 15 minutes. Start a run with <code>POST /api/v1/chat</code>, then read <code>GET /api/v1/runs/{run_id}/events</code>.</p><p><a href="openapi.json">openapi.json</a></p>
-${groups.map(({ items }) => items.map(({ path, verb, op }) => operation(path, verb, op)).join('')).join('')}
-<h2>Event types</h2><p>Sent by the event streams. Skip the types that you do not know.</p>${types
-    .map(
+  const title = html(document.info.title)
+  const links = groups.flatMap(({ name, items }) => [
+    `<h2>${html(name)}</h2>`,
+    ...items.map(
+      ({ path, verb, op }) =>
+        `<a href="#${op.operationId}" title="${html(path)}">${verb.toUpperCase()} ` +
+        `${html(path.replace('/api/v1', ''))}</a>`,
+    ),
+  ])
+  return [
+    '<!doctype html><html lang="en"><meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width">',
+    `<title>${title} API</title><style>${style}</style>\n`,
+    `<nav><strong>${title}</strong> <small>${html(document.info.version)}</small>`,
+    ...links,
+    '<h2>events</h2>',
+    ...types.map(([name]) => `<a href="#event-${html(name)}">${html(name)}</a>`),
+    `</nav>\n<main><h1>${title} API</h1><p>${prose(document.info.description)}</p>`,
+    `${beginning}\n`,
+    ...groups.flatMap(({ items }) => items.map(each => operation(each.path, each.verb, each.op))),
+    '\n<h2>Event types</h2>',
+    '<p>Sent by the event streams. Skip the types that you do not know.</p>',
+    ...types.map(
       ([name, schema]) =>
-        '<section ' +
-        `id="event-${html(name)}"><h3><code>${html(name)}</code></h3><table>${rows(schema)}</table></section>`,
-    )
-    .join('')}</main></html>`
+        `<section id="event-${html(name)}"><h3><code>${html(name)}</code></h3>` +
+        `<table>${rows(schema)}</table></section>`,
+    ),
+    '</main></html>',
+  ].join('')
 }

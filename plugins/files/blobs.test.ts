@@ -39,7 +39,7 @@ async function* parts(...texts: string[]) {
   for (const text of texts) yield Buffer.from(text)
 }
 
-test('a session takes its files along, and content only with the last that refers to it', async () => {
+test('a session takes its files along, and content with the last that refers to it', async () => {
   const first = server.sessionOf(ann)
   const second = server.sessionOf(ann)
   const long = 'long text '.repeat(5000)
@@ -144,7 +144,7 @@ test('a list goes page by page, the oldest first', async () => {
   assert.equal((await server.artifacts().list(other, session, {})).items, [])
 })
 
-test('a document is written before its content is in place; one that cannot be written leaves no content', async () => {
+test('a document is written before its content; a failed one leaves no content', async () => {
   let seen: boolean | undefined
   await keeper.put(scope, parts('in ', 'order'), {
     bytesMax: 100,
@@ -181,7 +181,7 @@ test('a document is written before its content is in place; one that cannot be w
   assert.equal([referred, await has('far too long')], [false, false])
 })
 
-test('whoever stores what is just being removed waits, and whoever removes what is just being stored leaves it', async () => {
+test('storing waits for a removal of the same content; a removal spares new content', async () => {
   const hash = hashOf('contested')
   const own = store.tenant(scope)
   const removal = { id: clock.id(), orgId: scope.orgId, hash, createdAt: clock.now() }

@@ -205,7 +205,7 @@ test('an upload whose client goes away leaves nothing behind', async () => {
   assert.equal(server.blobs(), before)
 })
 
-test('a body that is announced too large is refused before it comes; one that is wrong at its beginning, before its end', async () => {
+test('a body announced too large is refused unread, a wrong one before its end', async () => {
   const { answered: large, sending } = begin(ann, { 'content-length': String(301 << 20) }, [
     '{"filename":',
   ])
@@ -280,7 +280,7 @@ test('the same content is stored once, and a download that lost its content says
   assert.is(lost.status, 503)
 })
 
-test('beyond so many uploads at a time and so many in line, a client is told when to come back', async () => {
+test('with all places and the line full, an upload is told when to come back', async () => {
   const small = await startFiles({ env: { FILES_RECEIVING_MAX: '1', FILES_LINE_MAX: '1' } })
   const { token } = await small.account()
   const start = () => {

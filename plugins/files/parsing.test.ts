@@ -119,7 +119,7 @@ test('a text that cannot be read says what would help', async () => {
   assert.match(String((await state('x', 'text/plain; charset=klingon')).detail), /not known/)
 })
 
-test('a contributed parser comes before the built-in one, and its failures are its own', async () => {
+test('a contributed parser precedes the built-in one, and its failures are its own', async () => {
   assert.equal(await state('12345', 'application/x-pages'), ready('pages of 5 bytes'))
   assert.equal(await state('# x', 'text/markdown; charset=utf-8'), ready('by the markdown parser'))
   assert.equal(await state('x', 'application/x-broken'), {
@@ -144,7 +144,7 @@ test('a parser that does not end is not waited for', async () => {
   assert.is(heard, 1, 'it is told to stop')
 })
 
-test('a long text is kept beside its document, shown in part, and never cut within a character', async () => {
+test('a long text is kept beside its document and cut only between characters', async () => {
   const long = `${'a'.repeat(99_999)}😀${'ß'.repeat(20_000)}`
   const uploaded = await server.upload(ann, long)
   const shown = await server.read(ann, uploaded)
@@ -213,7 +213,7 @@ test('a file on which the process broke off time after time is given up', async 
   assert.match(String(detail), /each try broke off/)
 })
 
-test("attached texts come in the order asked for; an id that is not the caller's is named by its place", async () => {
+test('attached texts come in the order asked for; a foreign id is named by its place', async () => {
   const scope = { orgId: ann.org_id, userId: ann.user_id }
   const ids = [
     idOf(await server.upload(ann, 'one', { filename: '1.txt' })),

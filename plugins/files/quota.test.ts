@@ -8,7 +8,7 @@ import { base64, startFiles } from '../../test/http/files-kit.ts'
 import { createUsage } from './usage.ts'
 import { endServers, readEvents, startServer } from '../../test/kit/server.ts'
 
-test('beyond its number of files or of their bytes an organisation is told what it has, and what goes makes room', async () => {
+test('a full organisation is told its files and bytes; what goes makes room', async () => {
   const server = await startFiles({
     env: { FILES_FILES_MAX_PER_ORG: '4', FILES_BYTES_MAX_PER_ORG: '1000' },
   })

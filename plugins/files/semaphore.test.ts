@@ -78,7 +78,7 @@ test('a user with a full share waits, and holds up nobody else', async () => {
   assert.equal(begun.at(-1), 'a2')
 })
 
-test('an address with a full share waits too, whatever users it has; a /64 is one address', async () => {
+test('an address with a full share waits, whatever its users; a /64 is one address', async () => {
   const { enter, end, begun, clock } = stage({ atOnce: 4, perAddress: 2, waitingMax: 5 })
   enter('a', 'a', never, '2001:db8::1')
   enter('b', 'b', never, '2001:db8::2')

@@ -4,11 +4,16 @@ import { fault } from '#kernel'
 import type { Parsed, Parser } from './api.ts'
 
 /** Said to be text: bytes that cannot be read as such are an error. */
-const said =
-  /^text\/|^application\/(?:json|xml|yaml|x-yaml|toml|sql|javascript|x-javascript|ecmascript|x-sh|x-ndjson|jsonl|rtf|graphql)$|\+(?:json|xml|yaml)$/
+const saidData =
+  /^text\/|^application\/(?:json|jsonl|x-ndjson|xml|yaml|x-yaml|toml)$|\+(?:json|xml|yaml)$/
+const saidCode = /^application\/(?:sql|javascript|x-javascript|ecmascript|x-sh|rtf|graphql)$/
+const isSaid = (mime: string) => saidData.test(mime) || saidCode.test(mime)
 /** Never text, whatever its first bytes look like. Anything else may be: its content tells. */
-const never =
-  /^(?:image|audio|video|font|model)\/|^application\/(?:pdf|zip|gzip|x-7z-compressed|x-tar|x-bzip2|vnd\.rar|msword|vnd\.(?:ms-|openxmlformats|oasis))/
+const neverMedia = /^(?:image|audio|video|font|model)\//
+const neverFile = /^application\/(?:pdf|zip|gzip|x-7z-compressed|x-tar|x-bzip2|vnd\.rar|msword)/
+const neverOffice = /^application\/vnd\.(?:ms-|openxmlformats|oasis)/
+const isNever = (mime: string) =>
+  neverMedia.test(mime) || neverFile.test(mime) || neverOffice.test(mime)
 /** Control characters that no text has: C0 without tab, line and form feeds and escape. */
 const binary = /[\u0000-\u0008\u000e-\u001a\u001c-\u001f]/
 
@@ -76,9 +81,9 @@ async function read(
 export const textParser: Parser = {
   name: 'text',
   fallback: true,
-  accepts: mime => said.test(mime) || !never.test(mime),
+  accepts: mime => isSaid(mime) || !isNever(mime),
   async parse(bytes, { textMax, mime }) {
-    const isText = said.test(mime.split(';', 1)[0]!.trim().toLowerCase())
+    const isText = isSaid(mime.split(';', 1)[0]!.trim().toLowerCase())
     const parsed = await read(bytes, mime, textMax, isText)
     if (parsed) return parsed
     if (!isText)

@@ -14,12 +14,15 @@ const AT_ONCE = 2
 const WAITING_MAX = 200
 const RETRY_MS = 2000
 
-const PHC =
-  /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
+const KIND = '$argon2id$v=19$'
+const REST = /^m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
+const parsed = (phc: string) => (phc.startsWith(KIND) ? REST.exec(phc.slice(KIND.length)) : null)
 const unpadded = (bytes: Uint8Array): string =>
   Buffer.from(bytes)
     .toString('base64')
     .replace(/={1,2}$/, '')
+const phcOf = ({ memory, passes, parallelism }: Cost, salt: Uint8Array, tag: Uint8Array) =>
+  `${KIND}m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
 
 const derive = (
   password: string,
@@ -50,9 +53,8 @@ export function createPasswords({ clock }: { clock: Pick<Clock, 'randomBytes'> }
     waitingMax: WAITING_MAX,
     refuse,
   })
-  const { memory, passes, parallelism } = COST
   // What an unknown user's password is held against: the same work, and never a match.
-  const nobody = `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(clock.randomBytes(SALT_BYTES))}$${unpadded(clock.randomBytes(TAG_BYTES))}`
+  const nobody = phcOf(COST, clock.randomBytes(SALT_BYTES), clock.randomBytes(TAG_BYTES))
   return {
     /**
      * `asker`: whose turn it takes, such as the network that a request came from. SHEDDING where
@@ -63,11 +65,11 @@ export function createPasswords({ clock }: { clock: Pick<Clock, 'randomBytes'> }
       const tag = await inTurn(asker, () =>
         derive(password, { ...COST, salt, tagLength: TAG_BYTES }),
       )
-      return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
+      return phcOf(COST, salt, tag)
     },
     /** Takes as long when there is no hash to compare with, and is false then. */
     async matches(password: string, hash: string | undefined, asker: string): Promise<boolean> {
-      const [, m, t, p, salt, tag] = PHC.exec(hash ?? nobody) ?? PHC.exec(nobody)!
+      const [, m, t, p, salt, tag] = parsed(hash ?? nobody) ?? parsed(nobody)!
       const expected = Buffer.from(tag!, 'base64')
       const cost = { memory: Number(m), passes: Number(t), parallelism: Number(p) }
       const parts = { ...cost, salt: Buffer.from(salt!, 'base64'), tagLength: expected.length }

@@ -9,7 +9,7 @@ import { Memberships, Organisations, reasons, Users, type User } from './collect
 import type { States } from './user-status-cache.ts'
 
 const EMAIL =
-  /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)+$/u
+  /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))+$/u
 const EMAIL_MAX = 254
 export const FOUNDER = 'owner'
 

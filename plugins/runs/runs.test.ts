@@ -106,7 +106,7 @@ test('credits that are set aside cannot be spent twice', async () => {
   )
 })
 
-test('the same key answers the same run, by field or by header, and another body is a conflict', async () => {
+test('a key in field or header gives the same run; another body is a conflict', async () => {
   const who = await server.account(10)
   const first = await chat(who, { message: 'hello', idempotency_key: 'order-7' })
   await events(who, first.run.run_id)
@@ -233,7 +233,7 @@ test('a full queue refuses and gives the credits back', async () => {
   await server.call('POST', `/runs/${first.run.run_id}/cancel`, { token: who.token })
 })
 
-test('cancel stops the work itself: the stream ends, the credits come back, the next run goes on', async () => {
+test('cancel stops the work, ends the stream, frees credits and starts the next run', async () => {
   const who = await server.account(100)
   const first = await chat(who, { message: '[[stall_after=2]]' })
   const second = await chat(who, { message: 'next', session_id: first.run.session_id })
@@ -268,7 +268,7 @@ test('a queued run can be cancelled before it starts, and costs nothing', async 
   assert.equal(await balanceOf(who), { balance: 99, held: 0, available: 99 })
 })
 
-test('a failing model ends the run with an error, charges nothing, and pauses the queue behind it', async () => {
+test('a failing model ends its run uncharged with an error, and pauses the queue', async () => {
   const who = await server.account(100)
   const first = await chat(who, { message: '[[fail_after=0]] [[interval_ms=30]]' })
   const session_id = first.run.session_id
@@ -319,7 +319,7 @@ test('a start that is repeated is answered as its run stands now', async () => {
   )
 })
 
-test('a conversation whose queue is paused is deleted with the runs that wait, and their credits come back', async () => {
+test('deleting a conversation with a paused queue returns the credits of its runs', async () => {
   const who = await server.account(100)
   const first = await chat(who, { message: '[[fail_after=0]] [[interval_ms=30]]' })
   const session_id = first.run.session_id
@@ -356,7 +356,7 @@ test('a failure with nobody behind it pauses nothing', async () => {
   assert.is((await events(who, next.run.run_id)).at(-1)!.event, 'done')
 })
 
-test('a model that breaks off or falls silent goes on where it stopped, and is paid once', async () => {
+test('a model that breaks off or falls silent goes on from there, paid once', async () => {
   const who = await server.account(100)
   for (const message of ['[[fail_after=2]]', '[[stall_after=2]]']) {
     const { run } = await chat(who, { message })
@@ -419,7 +419,7 @@ test('what cannot be is refused before any work, naming the field', async () => 
   assert.equal(await balanceOf(who), { balance: 100, held: 0, available: 100 })
 })
 
-test('sessions are listed by latest use, renamed, and deleted with everything in them', async () => {
+test('sessions are listed by latest use, renamed, and deleted with their contents', async () => {
   const who = await server.account(100)
   const ids: string[] = []
   for (const message of ['one', 'two', 'three']) {

@@ -39,8 +39,7 @@ type Thread = {
 /** A thread that has not started after so many milliseconds will not. */
 const startMsMax = 30_000
 
-// Where this file came from tells what its neighbour is called: published packages carry
-// JavaScript.
+// Where this file came from tells what its neighbour is called: packages carry JavaScript.
 const threadUrl = () =>
   new URL(import.meta.url.replace(/arithmetic-pool\.(ts|js)[^/]*$/, 'arithmetic-worker.$1'))
 

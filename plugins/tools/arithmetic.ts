@@ -39,10 +39,7 @@ const angle = (x: Decimal): Decimal => {
     throw refuse('takes the sine, cosine or tangent of a number that is too large')
   return x
 }
-/**
- * decimal.js squares its argument first; where the square is beyond every exponent, its series
- * never ends.
- */
+/** decimal.js squares its argument first; if the square is beyond every exponent, it never ends. */
 const isTiny = (x: Decimal): boolean => x.abs().times(farAway).lt(1)
 const asin = (x: Decimal): Decimal => (isTiny(x) ? x : x.asin())
 function atan(x: Decimal): Decimal {
@@ -198,16 +195,9 @@ function read(expression: string): Expression {
     return bounded(jsep(text))
   } catch (cause) {
     if (isFault(cause)) throw cause
-    throw fault(
-      'INVALID_FIELD',
-      {
-        field: 'expression',
-        why:
-          'cannot be read ' +
-          `(${String((cause as { description?: string }).description ?? 'too deep').slice(0, 100)})`,
-      },
-      { cause },
-    )
+    const told = String((cause as { description?: string }).description ?? 'too deep')
+    const why = `cannot be read (${told.slice(0, 100)})`
+    throw fault('INVALID_FIELD', { field: 'expression', why }, { cause })
   }
 }
 

@@ -282,7 +282,7 @@ test('what takes too long ends its thread, and the next finds another', async ()
   assert.match(await told(patient.reckon('1/0', forAnn)), 'no finite result')
   assert.is(await patient.reckon('6*7', forAnn), '42')
 })
-test('one user has all threads but one; whoever leaves, or finds the line full, is told', async () => {
+test('one user has all threads but one; who leaves or finds the line full is told', async () => {
   const reckoner = reckonerOf({ calculator_waiting_max: 2 })
   const leaving = new AbortController()
   const order: string[] = []

@@ -1,5 +1,4 @@
-// The built-in tools as a run finds them: at the point, with arguments checked against their
-// schemas.
+// The built-in tools as a run finds them: at the point, with arguments checked by their schemas.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { definePlugin } from '#kernel'

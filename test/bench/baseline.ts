@@ -4,19 +4,25 @@ import { DatabaseSync } from 'node:sqlite'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-/**
- * At 32 clients about so many runs share one commit: 1,300 runs and 260 commits a second were
- * counted.
- */
+/** At 32 clients about so many runs share one commit: 1,300 runs and 260 commits a second. */
 const runsPerCommit = 5
 
 /** The tables, indexes and row sizes of a real installation. */
-const schema = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4000;
-  CREATE TABLE segments (stream TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (stream, last));
-  CREATE TABLE ledger (id TEXT PRIMARY KEY NOT NULL, doc TEXT NOT NULL, org, seq, key); CREATE UNIQUE INDEX ledger_seq ON ledger (org, seq); CREATE UNIQUE INDEX ledger_key ON ledger (org, key);
-  CREATE TABLE runs (id TEXT PRIMARY KEY NOT NULL, doc TEXT NOT NULL, org, user, idem, session, phase);
-  CREATE UNIQUE INDEX runs_idem ON runs (org, user, idem); CREATE INDEX runs_session ON runs (org, session, id); CREATE INDEX runs_phase ON runs (phase, id);
-  CREATE TABLE sessions (id TEXT PRIMARY KEY NOT NULL, doc TEXT NOT NULL, org, user, updated); CREATE INDEX sessions_updated ON sessions (org, user, updated, id);`
+const document = 'id TEXT PRIMARY KEY NOT NULL, doc TEXT NOT NULL'
+const segment =
+  'stream TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, body TEXT NOT NULL'
+const schema = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+  PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4000;
+  CREATE TABLE segments (${segment}, PRIMARY KEY (stream, last));
+  CREATE TABLE ledger (${document}, org, seq, key);
+  CREATE UNIQUE INDEX ledger_seq ON ledger (org, seq);
+  CREATE UNIQUE INDEX ledger_key ON ledger (org, key);
+  CREATE TABLE runs (${document}, org, user, idem, session, phase);
+  CREATE UNIQUE INDEX runs_idem ON runs (org, user, idem);
+  CREATE INDEX runs_session ON runs (org, session, id);
+  CREATE INDEX runs_phase ON runs (phase, id);
+  CREATE TABLE sessions (${document}, org, user, updated);
+  CREATE INDEX sessions_updated ON sessions (org, user, updated, id);`
 
 /** CPU milliseconds a run. */
 export function sqliteFloor(runs = 4000): number {

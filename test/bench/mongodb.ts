@@ -54,15 +54,18 @@ const lost = Object.values(taken)
 const row = (what: string, field: 'per_s' | 'cpu_ms_per_run' | 'ttfe_p50', sample: string) =>
   `| ${what} | ${of('mongodb', sample, field).toFixed(1)} | ` +
   `${of('sqlite', sample, field).toFixed(1)} |`
+const also =
+  given === undefined
+    ? ' and a MongoDB-compatible server (SecantusDB 0.7.0b3, whose wire protocol is Python; ' +
+      'not MongoDB)'
+    : ''
+const memory = (name: string) => resident[name]!.toFixed(0)
 writeChapter(
   'The MongoDB binding',
-  `${circumstances('npm run bench:mongodb')}, medians of ${rounds} interleaved rounds, platform on one core, client${
-    given === undefined
-      ? ' and a MongoDB-compatible server (SecantusDB 0.7.0b3, whose wire protocol is Python; ' +
-        'not MongoDB)'
-      : ''
-  } on what is left.
-What the server itself takes is most of it: compare the CPU, which is the platform's own. Lost or repeated events: ${lost}.
+  `${circumstances('npm run bench:mongodb')}, medians of ${rounds} interleaved rounds, ` +
+    `platform on one core, client${also} on what is left.
+What the server itself takes is most of it: compare the CPU, which is the platform's own. ` +
+    `Lost or repeated events: ${lost}.
 
 | | MongoDB-compatible server | SQLite |
 |---|---|---|
@@ -70,5 +73,5 @@ ${row('runs/s at c=32', 'per_s', 'runs/s, 32 clients')}
 ${row("the platform's CPU a run, ms (c=32)", 'cpu_ms_per_run', 'runs/s, 32 clients')}
 ${row('first event at c=1, ms', 'ttfe_p50', 'first event, 1 client')}
 ${row('joins/s at c=32', 'per_s', 'joins/s, 32 clients')}
-| resident memory afterwards, MiB | ${resident['mongodb']!.toFixed(0)} | ${resident['sqlite']!.toFixed(0)} |`,
+| resident memory afterwards, MiB | ${memory('mongodb')} | ${memory('sqlite')} |`,
 )

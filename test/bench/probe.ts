@@ -36,12 +36,19 @@ export type Census = {
 const countListeners = `function () {
   const { getEventListeners } = process.getBuiltinModule('node:events'), by = {}
   let listeners = 0
-  const add = (name, count) => { if (count > 0) { listeners += count; by[name] = (by[name] ?? 0) + count } }
+  const add = (name, count) => {
+    if (count === 0) return
+    listeners += count
+    by[name] = (by[name] ?? 0) + count
+  }
   for (const one of this) {
     // A class's own prototype is among them and cannot be asked.
     try {
-      if (one instanceof AbortSignal) add('AbortSignal abort', getEventListeners(one, 'abort').length)
-      else for (const name of one.eventNames()) add(one.constructor.name + ' ' + String(name), one.listenerCount(name))
+      if (one instanceof AbortSignal)
+        add('AbortSignal abort', getEventListeners(one, 'abort').length)
+      else
+        for (const name of one.eventNames())
+          add(one.constructor.name + ' ' + String(name), one.listenerCount(name))
     } catch { continue }
   }
   return { listeners, by }
@@ -119,10 +126,7 @@ export async function attach({ child }: Process, port: number) {
       `process.getBuiltinModule('node:vm').runInNewContext('gc'); 1`,
   )
   return {
-    /**
-     * Bytes of the main thread's heap after a collection of garbage. The server stands still
-     * meanwhile.
-     */
+    /** Bytes of the main thread's heap after a collection of garbage. The server stands still. */
     async heap(): Promise<number> {
       await evaluate('globalThis.collectGarbage()')
       return (await call<{ usedSize: number }>('Runtime.getHeapUsage')).usedSize

@@ -100,7 +100,9 @@ const trimmed = await keep(
 const each = (bytes: number) => `${((bytes - empty) / runs / 1024).toFixed(1)} KiB`
 writeChapter(
   'Retention',
-  `${circumstances(`npm run bench:retention -- --runs ${runs} --tokens ${tokens}`)}: SQLite pages in use, divided by the runs; ${runs} runs of ${tokens} tokens each, ${atOnce} at a time.
+  `${circumstances(`npm run bench:retention -- --runs ${runs} --tokens ${tokens}`)}: ` +
+    'SQLite pages in use, divided by the runs; ' +
+    `${runs} runs of ${tokens} tokens each, ${atOnce} at a time.
 
 | a run on disk, with its document, ledger entries and indexes | |
 |---|---|

@@ -4,46 +4,14 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { endProcesses, freePort, signUp, startProcess } from '../kit/process.ts'
 import { openLoad, type First } from './load.ts'
 import { attach, byLabel, readMetrics } from './probe.ts'
 import { circumstances, writeChapter } from './report.ts'
 import { residentMiB } from './servers.ts'
+import { busy, command, fail, idle, intervalMs, minutes, tokens } from './soak-options.ts'
 import { MiB, percentile, verdict, type Memory, type Rest } from './verdict.ts'
 
-const help = `npm run soak -- [--minutes 10] [--idle 10000] [--busy 1000] [--tokens 40] [--interval 250]
-
-  --minutes   how long, once everything is open
-  --idle      event streams of runs that wait for an answer of their user, which comes at the end
-  --busy      runs under way at any time, each followed by a reader; a new one starts when one ends
-  --tokens    of a busy run's answer
-  --interval  milliseconds before each token
-
-Prints a line every ten seconds, writes the chapter "Soak" of test/bench/REPORT.md, and ends with 1 where something does not hold.
-`
-const names = ['minutes', 'idle', 'busy', 'tokens', 'interval'] as const
-const fallbacks = [10, 10_000, 1000, 40, 250]
-const { values } = parseArgs({
-  options: {
-    ...Object.fromEntries(
-      names.map((name, i) => [name, { type: 'string' as const, default: String(fallbacks[i]) }]),
-    ),
-    help: { type: 'boolean', default: false },
-  },
-})
-const given = values as Readonly<Record<string, string | boolean>>
-if (given['help']) {
-  process.stdout.write(help)
-  process.exit(0)
-}
-function fail(why: string): never {
-  process.stderr.write(`${why}\n`)
-  process.exit(1)
-}
-const [minutes, idle, busy, tokens, intervalMs] = names.map(name =>
-  Number(given[name]) > 0 ? Number(given[name]) : fail(`--${name} must be a number above 0.`),
-) as [number, number, number, number, number]
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 const say = (text: string) => process.stdout.write(`${text}\n`)
 const mib = (bytes: number, digits = 0) => (bytes / MiB).toFixed(digits)
@@ -94,8 +62,7 @@ const env = {
   RUNS_ACTIVE_PER_ORG_MAX: places,
   RUNS_WAITING_MAX: places,
   RUNS_WAITING_PER_ORG_MAX: places,
-  // So that logs are made small while others are written, as on a server that has been up for
-  // longer.
+  // So that logs are made small while others are written, as on a server that is up for longer.
   RUNS_COMPACT_AFTER_MS: String(Math.round(Math.min(60_000, minutes * 10_000))),
   RUNS_RETENTION_MS: '5000',
 }
@@ -308,31 +275,48 @@ async function soak(): Promise<boolean> {
   const of = (list: readonly number[], ...shares: number[]) =>
     shares.map(share => percentile(list, share).toFixed(0)).join(', ')
   const all = firsts.map(({ ms }) => ms)
+  const streams = [most('rss') - before.rss, most('heap') - before.heap]
+    .map(bytes => (bytes / 1024 / (idle + busy)).toFixed(1))
+    .join(', ')
+  const stopped = of(
+    stops.map(({ from, to }) => to - from),
+    0.5,
+    1,
+  ).replace(', ', ' ms, at most ')
+  const residents = `${mib(before.rss)}, ${mib(most('rss'))}, ${mib(after.rss)}`
+  const heaps = `${mib(before.heap, 1)}, ${mib(most('heap'), 1)}, ${mib(after.heap, 1)}`
+  const undelayed = of(undisturbed(firsts), 0.5, 0.99, 1)
+  const kept = rows.map(
+    ({ what, measured, rule, holds }) =>
+      `| ${what} | ${measured} | ${rule} | ${holds ? 'held' : 'BROKEN'} |`,
+  )
   writeChapter(
     'Soak',
-    `${circumstances(`npm run soak -- ${names.map(name => `--${name} ${given[name]}`).join(' ')}`)}; server and clients on the same cores. One server process, the embedded default.
-${idle} runs wait for an answer of their user, each with its reader; ${busy} runs of ${tokens} tokens, ${intervalMs} ms apart, are under way at any time, each with its reader; ended logs are made small meanwhile. Then all are answered, and end.
+    `${circumstances(command)}; server and clients on the same cores. ` +
+      `One server process, the embedded default.
+${idle} runs wait for an answer of their user, each with its reader; ${busy} runs of ${tokens} ` +
+      `tokens, ${intervalMs} ms apart, are under way at any time, each with its reader; ` +
+      `ended logs are made small meanwhile. Then all are answered, and end.
 
 | over ${seconds.toFixed(0)} s | |
 |---|---|
 | busy runs ended | ${runs}, ${(runs / seconds).toFixed(0)} a second |
 | events that readers got | ${events}, ${(events / seconds).toFixed(0)} a second |
-| first event of a run, ms: p50, p99, most | ${of(undisturbed(firsts), 0.5, 0.99, 1)}; with those that a measurement stopped ${of(all, 0.5, 0.99, 1)} |
-| delay of the event loop, ms: p99 of ten seconds, its median and most (10 is none) | ${of(lags, 0.5, 1)} |
+| first event of a run, ms: p50, p99, most | ${undelayed}; ` +
+      `with those that a measurement stopped ${of(all, 0.5, 0.99, 1)} |
+| delay of the event loop, ms: p99 of ten seconds, its median and most (10 is none) ` +
+      `| ${of(lags, 0.5, 1)} |
 | the server's CPU | ${((100 * cpu) / seconds).toFixed(0)} % of a core |
-| resident, MiB: before the load, most, after it | ${mib(before.rss)}, ${mib(most('rss'))}, ${mib(after.rss)} |
-| heap after collection, MiB: before the load, most, after it | ${mib(before.heap, 1)}, ${mib(most('heap'), 1)}, ${mib(after.heap, 1)} |
-| a stream, KiB, with its run: resident, heap | ${[most('rss') - before.rss, most('heap') - before.heap].map(bytes => (bytes / 1024 / (idle + busy)).toFixed(1)).join(', ')} |
+| resident, MiB: before the load, most, after it | ${residents} |
+| heap after collection, MiB: before the load, most, after it | ${heaps} |
+| a stream, KiB, with its run: resident, heap | ${streams} |
 
-Memory was measured ${samples.length} times, each after a forced collection of garbage; each of these stopped the server, for ${of(
-      stops.map(({ from, to }) => to - from),
-      0.5,
-      1,
-    ).replace(', ', ' ms, at most ')} ms.
+Memory was measured ${samples.length} times, each after a forced collection of garbage; ` +
+      `each of these stopped the server, for ${stopped} ms.
 
 | what must hold | measured | rule | |
 |---|---|---|---|
-${rows.map(({ what, measured, rule, holds }) => `| ${what} | ${measured} | ${rule} | ${holds ? 'held' : 'BROKEN'} |`).join('\n')}`,
+${kept.join('\n')}`,
   )
   return rows.every(({ holds }) => holds)
 }

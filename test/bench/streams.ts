@@ -1,5 +1,4 @@
-// What an idle event stream costs: the server's resident memory with many of them open and nothing
-// to say.
+// What an idle event stream costs: the server's resident memory with many open and nothing to say.
 import { residentMiB, type Target } from './servers.ts'
 import { createWire } from './wire.ts'
 

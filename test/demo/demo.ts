@@ -17,9 +17,14 @@ const expect = (holds: boolean, what: string) => {
   if (!holds) throw new Error(`This did not hold: ${what}.`)
 }
 
-const question = `What does a run survive, and who pays for it?
+const question =
+  `What does a run survive, and who pays for it?
 
-A run is one unit of an agent's work. A run survives the client's disconnection, because its events are kept on disk before anyone sees them. It also survives a crash of the server: another process takes over from the journal. Credits are set aside before any work starts, and only what was used is taken at the end. The organisation pays for a run, never the visitor. The moon is not involved.`
+A run is one unit of an agent's work. A run survives the client's disconnection, because its ` +
+  'events are kept on disk before anyone sees them. It also survives a crash of the server: ' +
+  'another process takes over from the journal. Credits are set aside before any work starts, ' +
+  'and only what was used is taken at the end. The organisation pays for a run, never the ' +
+  'visitor. The moon is not involved.'
 
 /** Starts the embedded default on the first free port of the two. */
 async function startServer(dataDir: string): Promise<{ base: string; child: ChildProcess }> {
@@ -218,13 +223,18 @@ try {
   if (exits) await end()
   else {
     step('The server stays up (Ctrl-C ends it). To go on, paste:')
-    say(`
-TOKEN=$(curl -s -X POST ${base}/auth/token -H 'X-API-Key: ${apiKey}' | sed 's/.*"access_token":"\\([^"]*\\).*/\\1/')
-RUN=$(curl -s ${base}/chat -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' -d '{"message":"Tell me more.","session_id":"${sessionId}"}' | sed 's/.*"run_id":"\\([^"]*\\).*/\\1/')
+    const valueOf = (field: string) => `sed 's/.*"${field}":"\\([^"]*\\).*/\\1/'`
+    const body = JSON.stringify({ message: 'Tell me more.', session_id: sessionId })
+    say(
+      `
+TOKEN=$(curl -s -X POST ${base}/auth/token -H 'X-API-Key: ${apiKey}' | ${valueOf('access_token')})
+RUN=$(curl -s ${base}/chat -H "Authorization: Bearer $TOKEN" ` +
+        `-H 'Content-Type: application/json' -d '${body}' | ${valueOf('run_id')})
 curl -N ${base}/runs/$RUN/events -H "Authorization: Bearer $TOKEN"
 
 The whole API to read: ${base}/docs
-`)
+`,
+    )
     process
       .on('SIGINT', () => void end().then(() => process.exit(0)))
       .on('SIGTERM', () => void end().then(() => process.exit(0)))

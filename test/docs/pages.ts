@@ -42,15 +42,15 @@ function entryOf(file: string): string {
     name: string
     exports: Record<string, { default: string }>
   }
-  const published = `./dist/${(file.startsWith('kernel/') ? 'kernel/index.ts' : file).replace(/\.ts$/, '.js')}`
+  const source = file.startsWith('kernel/') ? 'kernel/index.ts' : file
+  const published = `./dist/${source.replace(/\.ts$/, '.js')}`
   for (const [entry, { default: target }] of Object.entries(exports)) {
     const [before = '', after] = target.split('*')
-    if (
-      after === undefined
-        ? target === published
-        : published.startsWith(before) && published.endsWith(after)
-    )
-      return `${name}${entry.slice(1).replace('*', published.slice(before.length, after === undefined ? undefined : published.length - after.length))}`
+    if (target === published) return `${name}${entry.slice(1)}`
+    if (after !== undefined && published.startsWith(before) && published.endsWith(after)) {
+      const part = published.slice(before.length, published.length - after.length)
+      return `${name}${entry.slice(1).replace('*', part)}`
+    }
   }
   throw new Error(`No export of package.json leads to ${file}.`)
 }
@@ -227,9 +227,9 @@ function pluginPage(sources: Sources, plugins: Served, tokens: readonly Token[])
   const spec = sources.typeIn('kernel/plugin.ts', 'Spec')
   const literal = literalOf(spec.type)
   const whole = readFileSync(join(home, partnerPlugin), 'utf8')
-  const kernels = sources
-    .offeredBy('kernel/index.ts')
-    .filter(({ name }) => !tokens.some(({ exported }) => exported === name))
+  const offered = sources.offeredBy('kernel/index.ts')
+  const { comment } = offered.find(({ name }) => name === 'definePlugin')!
+  const kernels = offered.filter(({ name }) => !tokens.some(({ exported }) => exported === name))
   const rows = sources
     .offeredBy('contracts/contract.ts')
     .filter(({ name }) => !kernels.some(one => one.name === name))
@@ -244,7 +244,7 @@ function pluginPage(sources: Sources, plugins: Served, tokens: readonly Token[])
     .filter(type => pathOf(type) !== 'ports/token.ts')
   return [
     `${made}# definePlugin\n`,
-    `${sources.offeredBy('kernel/index.ts').find(({ name }) => name === 'definePlugin')!.comment.text} ` +
+    `${comment.text} ` +
       `A file \`plugin.js\` (or what package.json names as \`main\`) has it as its default ` +
       `export; ${link('kernel/plugin.ts')} declares it.\n`,
     fenced('js', `import { definePlugin } from '${entryOf('kernel/plugin.ts')}'`),

@@ -37,7 +37,10 @@ const spread = (literal: TypeLiteralNode, indent: string): string => {
   const text = textOf(literal)
   if (!text.includes('/**') && !text.includes('\n') && text.length < widthMax) return text
   const inner = `${indent}  `
-  return `{\n${literal.members.map(member => `${commented(commentOf(member).text, inner)}${inner}${render(member, inner)}\n`).join('')}${indent}}`
+  const members = literal.members.map(
+    member => `${commented(commentOf(member).text, inner)}${inner}${render(member, inner)}\n`,
+  )
+  return `{\n${members.join('')}${indent}}`
 }
 function render(node: Node, indent = ''): string {
   const start = node.getStart()

@@ -177,8 +177,12 @@ export function openSources() {
   }
   /** How it is called, without what it does. */
   const signatureOf = ({ name, type, initializer }: VariableDeclaration): string => {
-    if (initializer && isArrowFunction(initializer))
-      return `${textOf(name)}${fileOf(name).text.slice(initializer.getStart(), initializer.equalsGreaterThanToken.getStart()).trim()}`
+    if (initializer && isArrowFunction(initializer)) {
+      const [start, end] = [initializer, initializer.equalsGreaterThanToken].map(node =>
+        node.getStart(),
+      )
+      return `${textOf(name)}${fileOf(name).text.slice(start, end).trim()}`
+    }
     return `${textOf(name)}${type ? `: ${textOf(type)}` : ''}`
   }
   /** Functions and values among the exports of a file, wherever they are declared. */

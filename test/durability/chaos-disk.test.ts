@@ -80,7 +80,7 @@ async function createHog(base: string, env: Env) {
   }
 }
 
-test('200 runs through a disk that is full for a while, and a process that dies meanwhile', async () => {
+test('200 runs through a disk that fills for a while, and a process that dies', async () => {
   const refused: number[] = []
   let readers: readonly Follower[] = []
   await playRound(

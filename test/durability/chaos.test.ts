@@ -20,7 +20,7 @@ test('200 runs through kill -9, four times', async () => {
   )
 })
 
-test('200 runs through a process that is frozen for longer than its leases, three times', async () => {
+test('200 runs through a process that freezes three times for longer than its leases', async () => {
   const frozen: number[] = []
   await playRound({}, async ({ midStream, server, followers }) => {
     for (let times = 0; times < 3; times++) {

@@ -13,10 +13,7 @@ export type Started = {
   readonly session_id: string
   readonly resumed: boolean
 }
-/**
- * `frames`: what was seen, whole, by its id. `broke`: how often the stream ended before the run
- * did.
- */
+/** `frames`: what was seen, whole, by its id. `broke`: how often the stream ended too early. */
 export type Follower = {
   readonly runId: string
   readonly sessionId: string

@@ -1,5 +1,4 @@
-// 60 runs; the server is killed with SIGKILL in the middle of streaming and started again, five
-// times over.
+// 60 runs; the server is killed with SIGKILL in mid-stream and started again, five times over.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,7 +24,7 @@ const env = {
 let server: Process = await startProcess(env)
 const client = createClient(server.base, await signUp(server.base, env, 1000))
 
-test('no event that a client saw is lost or changed, every run ends, each is charged once', async () => {
+test('no event a client saw is lost or changed; every run ends and is charged once', async () => {
   const following = await Promise.all(
     Array.from({ length: runsCount }, async (_, i) =>
       client.follow(await client.start(`key-${i}`), `key-${i}`),

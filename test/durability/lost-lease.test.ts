@@ -10,7 +10,7 @@ import { Runs, streamOf } from '../../plugins/runs/collections.ts'
 import { verifyRun } from '../../plugins/runs/verify/verify.ts'
 import { readEvents, startServer } from '../kit/server.ts'
 
-test('a driver whose lease was lost does not announce itself: the next one has its number', async () => {
+test('a driver that lost its lease does not announce itself: the next has its number', async () => {
   const memory = memoryStorage({ now: () => Date.now() } as Clock)
   let losses = 0
   const storage: StorageEngine = {

@@ -20,7 +20,7 @@ function documentOf(
   return JSON.parse(row.doc) as ReturnType<typeof documentOf>
 }
 
-test('a run that waits for its user outlives two kills with no driver, takes no place, and goes on when it is answered, though the server dies again', async () => {
+test('a run that waits for its user outlives kills without a driver or a place', async () => {
   const { env, server: first, client } = await open({ RUNS_ACTIVE_MAX: '1', RUNS_SWEEP_MS: '50' })
   let server = first
   let question: string | undefined
@@ -34,7 +34,8 @@ test('a run that waits for its user outlives two kills with no driver, takes no 
     (await client.get<{ runs: { status: string }[] }>(`/sessions/${sessionId}`)).runs[0]!.status
   const started = await client.start('asks', {
     message:
-      '[[tools=[["ask_user",{"question":"Which?","options":["red","blue"]}],["note",{"title":"after","text":"x"}]]]]',
+      '[[tools=[["ask_user",{"question":"Which?","options":["red","blue"]}],' +
+      '["note",{"title":"after","text":"x"}]]]]',
   })
   const runId = started.run_id
   const { follower, over } = client.follow(started, 'asks', ({ type, data }) => {

@@ -53,7 +53,7 @@ const isServed = ({ collection, where, orderBy }: Shape): boolean => {
   return [byId, ...indexesOf(collection)].some(index => serves(index, filter, sort))
 }
 
-test('the rules: a prefix, an order, and a partial index only where its condition is repeated', () => {
+test('the rules: a prefix, an order, a partial index only if its condition is repeated', () => {
   const plain = { name: 'i', key: { a: 1, b: 1, _id: 1 } }
   const text = { $type: ['string'] }
   const partial = { name: 'u', key: { a: 1 }, partialFilterExpression: { a: text } }
@@ -64,7 +64,7 @@ test('the rules: a prefix, an order, and a partial index only where its conditio
   assert.not.ok(serves(partial, { $and: [{ a: { $eq: 'x' } }] }, {}), 'equality implies no type')
   assert.ok(serves(partial, { $and: [{ a: { $eq: 'x', ...text } }] }, {}))
 })
-test('a look-up by any unique key of the platform may use the index that makes it unique', async () => {
+test("a look-up by a unique key of the platform may use that key's index", async () => {
   const defined: Collection[] = []
   const engine = memoryStorage(manualClock())
   const storage = {

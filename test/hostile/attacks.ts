@@ -176,10 +176,16 @@ export const attacks: Readonly<Record<string, Attack>> = {
   },
   'hostile expressions': target =>
     call(target, 'POST', '/chat', { message: called(pick(expressions, target.random)) }),
-  'hostile tool calls': target =>
-    call(target, 'POST', '/chat', {
-      message: `[[parallel_tools=${JSON.stringify([...times(20).map(n => ['calculator', { expression: `${n}^${n}` }]), ['nothing', {}], ['note', { title: '\u0301'.repeat(200) }]])}]]`,
-    }),
+  'hostile tool calls': target => {
+    const calls = [
+      ...times(20).map(n => ['calculator', { expression: `${n}^${n}` }]),
+      ['nothing', {}],
+      ['note', { title: '\u0301'.repeat(200) }],
+    ]
+    return call(target, 'POST', '/chat', {
+      message: `[[parallel_tools=${JSON.stringify(calls)}]]`,
+    })
+  },
   'abandoned streams': async target => {
     const { run_id } = await call(target, 'POST', '/chat', {
       message: '[[tokens=40]][[interval_ms=50]]',

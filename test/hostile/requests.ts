@@ -5,10 +5,7 @@ export type Hostile = {
   readonly bytes: readonly (string | Buffer)[]
   /** Statuses of the first answer; `close`: the connection may end without one. */
   readonly expect: readonly (number | 'close')[]
-  /**
-   * What the client does after the last byte: waits for the end, hangs up, or resets the
-   * connection.
-   */
+  /** What the client does after the last byte: waits for the end, hangs up, or resets. */
   readonly then?: 'hang up' | 'reset'
 }
 

@@ -13,7 +13,7 @@ const home = mkdtempSync(join(tmpdir(), 'agent-platform-agenda-'))
 if (mongoUrl === undefined)
   test.skip('a server on Agenda and GridFS (MONGODB_URL is not set)', () => undefined)
 else
-  test('a server on Agenda and GridFS drives runs, keeps uploads, and ends its jobs when it is told to end', async () => {
+  test('a server on Agenda and GridFS drives runs, keeps uploads, and ends when told', async () => {
     const { url, connect, clean } = freshDatabase()
     const env = {
       DATA_DIR: join(home, 'data'),

@@ -164,7 +164,7 @@ test('a head that does not come is 408', async () => {
   assert.is((await say(port, ['GET /who HTTP/1.1\r\nHost:'])).status, 408)
 })
 
-test('an answer that is not ready in time is 503, and an answer that nobody reads is dropped', async () => {
+test('a late answer is 503, and an answer that nobody reads is dropped', async () => {
   const { port, seen } = await serve({ silenceMs: 200 })
   assert.is((await say(port, [get('/never')])).status, 503)
   const reader = await holding(port, get('/large'))
@@ -172,7 +172,7 @@ test('an answer that is not ready in time is 503, and an answer that nobody read
   assert.ok((await ended(reader)).length < large.length)
 })
 
-test('an open stream outlives the silence by its heartbeat alone: here it has none in time, and ends', async () => {
+test('an open stream outlives the silence only by its heartbeat; a late one ends it', async () => {
   const { port, server } = await serve({ silenceMs: 300 })
   const reader = await holding(port, get('/stream'))
   await until(() => server.openStreams() === 1, 'it is open')
@@ -381,7 +381,7 @@ test('requests that wait behind an answer are so many on all connections togethe
   assert.ok(full > 0 && full <= roomFor, `${full} are answered to the last request`)
 })
 
-test('a flood of requests ends with all that its address holds and does not use, and others are served', async () => {
+test('a flood ends with the idle connections of its address; others are served', async () => {
   let now = clock.monotonic()
   const { port, server } = await serve({ trustProxy: 0 }, { ...clock, monotonic: () => now })
   const from = (localAddress: string, text: string) =>

@@ -45,12 +45,14 @@ for (const [wire, scheme, options] of [
   ['responses', 'openai', 'api=responses&background=1'],
   ['messages', 'anthropic', ''],
 ] as const) {
-  test(`a run with two tool calls through ${scheme} (${options || 'messages'}) is streamed and charged`, async () => {
+  test(`a run with two calls through ${scheme} (${options || 'messages'}) is charged`, async () => {
     const provider = await startModelServer(wire as WireName, { answer, key: KEY })
     const server = await startServer({
       plugins: [...(await loadPlugins()), adder],
       env: {
-        MODELS_URL: `${scheme}:${provider.base}?model=m&${options}&key=MODEL_KEY&input_price=1&output_price=2&minimum=1`,
+        MODELS_URL:
+          `${scheme}:${provider.base}?model=m&${options}&key=MODEL_KEY` +
+          '&input_price=1&output_price=2&minimum=1',
         MODEL_KEY: KEY,
         LOG_LEVEL: 'debug',
       },

@@ -51,7 +51,7 @@ test("every answer carries a request id, the client's own where it is a sane one
   )
 })
 
-test('what is between parameters and literals is 405 with what is offered, not a bad id', async () => {
+test('a path between parameters and literals is 405 with what is offered', async () => {
   const { token } = await server.account()
   for (const method of ['PATCH', 'DELETE']) {
     const { status, headers, body } = await server.call(method, '/sessions/search', {
@@ -268,7 +268,7 @@ test('an EventSource reads a run to its end, asks once more, and stays away', as
   assert.equal(statuses, [200, 204])
 })
 
-test('a stream is not cached or buffered on its way, and tells the client when to come back', async () => {
+test('a stream is neither cached nor buffered, and says when to come back', async () => {
   const { token } = await server.account()
   const { run_id: runId } = (await server.call('POST', '/chat', { token, body: { message: 'x' } }))
     .body as { run_id: string }
@@ -360,7 +360,7 @@ test('the page to read loads nothing from anywhere', async () => {
   assert.not.match(text, /<script|src=|https?:\/\/(?!localhost)|@import|url\(/)
 })
 
-test('the documents are made once for a set of plugins, and not sent again to whoever has them', async () => {
+test('documents are made once for a set of plugins; a client that has them gets 304', async () => {
   const plain = await startServer({
     plugins: (await loadPlugins()).filter(({ name }) => ['docs', 'ops'].includes(name)),
     env: { METRICS_TOKEN: 'a-token-for-the-metrics' },

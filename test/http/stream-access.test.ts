@@ -48,7 +48,7 @@ const settled = async (clock: ReturnType<typeof manualClock>, ms: number) => {
   for (let passed = 0; passed < ms; passed += 30_000) await clock.leap(30_000)
 }
 
-test('a stream whose token has expired ends with a comment that says so, and goes on with a new token', async () => {
+test('an expired token ends its stream with a comment; a new token continues it', async () => {
   const { clock, server, token } = await served()
   const stream = await following(server, token)
   await settled(clock, 14 * 60_000)

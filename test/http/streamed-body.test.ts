@@ -73,7 +73,7 @@ test('the fields may come in any order', async () => {
     assert.equal(await read([bytesOf(`{${order.join(',')}}`)]), { content, fields }, order.join())
 })
 
-test('a body may be cut anywhere, within a character, an escape or a group of Base64 too', async () => {
+test('a body may be cut anywhere, even within a character, escape or Base64 group', async () => {
   for (const order of [members, members.toReversed()]) {
     const body = bytesOf(` {${order.join(' ,\n')}} \n`)
     for (let at = 0; at <= body.length; at++)
@@ -99,7 +99,7 @@ test('every length of content comes through', async () => {
 
 const around = (base64: string) =>
   bytesOf(`{"filename":"a","content_base64":"${base64}","mime":"a/b"}`)
-test('what is not Base64 is refused by name and place, wherever it stands and however it is cut', async () => {
+test('what is not Base64 is refused by name and place, for any cut', async () => {
   const wrong: [string, RegExp][] = [
     ['!AAA', /at character 1\b/],
     ['AA AAAAA', /at character 3\b/],
@@ -133,7 +133,7 @@ test('what is not Base64 is refused by name and place, wherever it stands and ho
   }
 })
 
-test('what is not JSON, not UTF-8, too deep or nothing is refused as in any other body', async () => {
+test('what is not JSON or UTF-8, too deep or empty is refused as in any body', async () => {
   const good = Buffer.from(around('AAAA'))
   for (const [body, expected] of [
     [good.subarray(0, -1), /^MALFORMED_JSON .*ends too early/],
@@ -163,7 +163,7 @@ test('what is not JSON, not UTF-8, too deep or nothing is refused as in any othe
   assert.is(await refusal([]), 'INVALID_FIELD body: is required.')
 })
 
-test('fields that are unknown, missing, of another type or given twice are refused by name', async () => {
+test('unknown, missing, mistyped and repeated fields are refused by name', async () => {
   for (const [body, expected] of [
     ['{"filename":"a","mime":"a/b","content_base64":"","more":1}', 'more: is not a known field'],
     ['{"filename":"a","mime":"a/b"}', 'content_base64: is required'],
@@ -199,7 +199,7 @@ test('fields that are unknown, missing, of another type or given twice are refus
     assert.match(await refusal([bytesOf(body)]), expected, body)
 })
 
-test('what stands before the content is judged before the content is read, what stands behind it before the content ends', async () => {
+test('fields before the content are judged before it is read, later ones at its end', async () => {
   const chunks = Array.from({ length: 50 }, () => bytesOf('AAAA'))
   for (const [start, expected] of [
     ['{"filename":"a/b","content_base64":"', /filename/],
@@ -309,7 +309,7 @@ test('the decoder keeps no more than the rest of a group', () => {
   decoder.end()
 })
 
-test('a field that is text becomes its bytes, cut wherever it may be; half a character is refused', async () => {
+test('a text field becomes its bytes for any cut; half a character is refused', async () => {
   const textual = {
     field: 'content',
     encoding: 'text' as const,

@@ -32,10 +32,7 @@ const messageOf = async (sessionId: string) =>
       items?: { id: string }[]
     }
   ).items?.[0]?.id ?? crypto.randomUUID()
-/**
- * Where a message is asked for, the path names a conversation: whoever asks is given one of their
- * own.
- */
+/** Where a message is asked for, the path names a conversation: everybody is given their own. */
 const ownSession = async (who: Account | undefined, messageId: string) => {
   const mine = (
     (await server.call('GET', '/sessions?limit=200', { token: owner.token })).body as {

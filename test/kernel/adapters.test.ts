@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import { chosenFor } from '../../kernel/adapters.ts'
 import { readSettings } from '../../kernel/settings.ts'
 
-test("files, limits and the search index follow a storage that can hold them, and never lie in the embedded one's own file", () => {
+test('files, limits and search follow a storage that can hold them, else lie apart', () => {
   const chosen = (env: Record<string, string>) =>
     (['blobs', 'limits', 'search'] as const).map(
       port => chosenFor(port, readSettings(env), []).value,

@@ -22,14 +22,11 @@ import { endServers, readEvents, startServer, type TestServer } from '../kit/ser
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-declared-'))
 const base = { version: '1.0.0', kernel: '^1.0.0' } as const
-const refusal = async (act: () => unknown) => {
-  try {
-    await act()
-  } catch (error) {
-    return (error as Error).message
-  }
-  return 'allowed'
-}
+const refusal = (act: () => unknown) =>
+  (async () => act())().then(
+    () => 'allowed',
+    (error: Error) => error.message,
+  )
 const using = async (
   plugins: readonly Plugin[],
   act: (server: TestServer) => Promise<void>,
@@ -46,7 +43,7 @@ const engineOf = <T>(
   wait?: () => number,
 ) => faceOf(`port:${name}`, server.engine(name), { name: 'guest', ...base, ...plugin }, wait) as T
 
-test("credits: nobody adds or takes what it does not declare, and nobody ends another plugin's hold", () =>
+test("credits: a plugin moves only what it declares, and ends no other plugin's hold", () =>
   using([], async server => {
     const { org_id: orgId } = await server.account(100)
     const engine = server.engine<Ledger>('billing')
@@ -207,7 +204,7 @@ test('the limit of emails holds for all that a plugin sends', () => {
   )
 })
 
-test("a tool that appends to a stream by the name of a run's writes to its own; the run goes on as it was", () => {
+test("a tool that appends to a stream named like a run's writes to its own", () => {
   const intruder = definePlugin({
     name: 'intruder',
     ...base,
@@ -220,11 +217,11 @@ test("a tool that appends to a stream by the name of a run's writes to its own; 
           description: 'For a test.',
           parameters: t.Object({}),
           effect: 'once',
-          run: async (_, { orgId, runId }) => ({
-            content:
-              'appended ' +
-              `${await eventlog.tenant({ orgId }).append(streamOf(runId), [{ type: 'token', data: { text: 'mine' } }])}`,
-          }),
+          run: async (_, { orgId, runId }) => {
+            const mine = [{ type: 'token', data: { text: 'mine' } }]
+            const last = await eventlog.tenant({ orgId }).append(streamOf(runId), mine)
+            return { content: `appended ${last}` }
+          },
         }),
       ),
     ],
@@ -281,22 +278,24 @@ test("passages that another plugin keeps under the same name are none of a plugi
     )
   }))
 
-test("in a thread the same holds, and a plugin elsewhere has no names of the platform's", async () => {
+test("a thread obeys the same rules, and knows none of the platform's names", async () => {
   const write = (name: string, more: string) => {
     mkdirSync(join(home, name), { recursive: true })
-    writeFileSync(
-      join(home, name, 'plugin.mjs'),
-      `import { definePlugin } from 'agent-platform/plugin'
+    const path = join(home, name, 'plugin.mjs')
+    const source = `import { definePlugin } from 'agent-platform/plugin'
 import { Billing } from 'agent-platform/ports/billing'
 import { JobQueue } from 'agent-platform/ports/queue'
-const act = { type: 'object', properties: {} }
-export default definePlugin({ name: '${name}', version: '1.0.0', kernel: '^1.0.0', uses: { billing: Billing, queue: JobQueue }, ${more}
-  commands: {
-    '${name} credit': { summary: 'x', options: { type: 'object', properties: { org: { type: 'string' } } }, run: ({ billing }, { org }) => billing.credit(org, { key: 'k', amount: 7, reason: 'a present' }) },
-    '${name} enqueue': { summary: 'x', options: act, run: ({ queue }) => queue.enqueue('files.parse', {}) },
-  } })`,
-    )
-    return join(home, name, 'plugin.mjs')
+const options = { type: 'object', properties: { org: { type: 'string' } } }
+const present = { key: 'k', amount: 7, reason: 'a present' }
+const command = run => ({ summary: 'x', options, run })
+export default definePlugin({
+  name: '${name}', version: '1.0.0', kernel: '^1.0.0', uses: { billing: Billing, queue: JobQueue },
+  ${more} commands: {
+    '${name} credit': command(({ billing }, { org }) => billing.credit(org, present)),
+    '${name} enqueue': command(({ queue }) => queue.enqueue('files.parse', {})),
+  } })`
+    writeFileSync(path, source)
+    return path
   }
   const server = await startServer()
   const { org_id: org } = await server.account(10)

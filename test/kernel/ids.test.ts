@@ -54,7 +54,7 @@ const refusal = (work: () => Promise<unknown>) =>
         isFault(error) ? `${error.code} ${String(error.values['fields'])}` : error.message,
     )
 
-test('two organisations have the same ids and unique keys, and learn nothing of each other', async () => {
+test('organisations may have equal ids and unique keys, and learn nothing of others', async () => {
   const { ours, theirs, all } = await stores()
   await ours.insert(Settings, setting('settings', { slug: 'home', rank: 1 }))
   await theirs.insert(Settings, setting('settings', { slug: 'home', rank: 2 }))
@@ -132,7 +132,7 @@ test('ids in conditions, orders and pages are as their owner gave them', async (
   assert.equal([await ours.count(Settings), await theirs.count(Settings)], [3, 3])
 })
 
-test('what is declared global is one across organisations, and the declaration counts, not what is handed in under its name', async () => {
+test('a collection is global only by its declaration, across organisations', async () => {
   const { engine, ours, theirs, all } = await stores()
   await ours.insert(Minted, setting('m', { slug: 's' }))
   assert.is(await refusal(() => theirs.insert(Minted, setting('m'))), 'DUPLICATE id')
@@ -150,7 +150,7 @@ test('what is declared global is one across organisations, and the declaration c
   )
 })
 
-test('a plugin serves documents that were written before, on a kernel that places them as it loads', async () => {
+test('a plugin serves documents from before, which the kernel places as it loads', async () => {
   const Memos = collection<Setting>({ name: 'memos', scope: 'tenant' })
   const rows = contract({
     'GET /memos': { summary: 'x', reply: t.Object({ id: t.String(), count: t.Integer() }) },

@@ -22,7 +22,7 @@ const bringing = (name: string, tool: object): Plugin =>
     contributes: [into(Tools, () => ({ ...sound, ...tool }) as never)],
   })
 
-test('each item that does not fit is refused by a sentence that names the culprits, and the old set goes on serving', async () => {
+test('an item that does not fit is refused by name, and the old set goes on serving', async () => {
   const all = await loadPlugins()
   const server = await startServer({ plugins: [...all, bringing('guest', {})] })
   const { token } = await server.account()

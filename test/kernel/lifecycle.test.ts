@@ -191,7 +191,7 @@ test('500 calls during 20 reloads: none is dropped, none meets a half-state', ()
     await load
   }))
 
-test('a version that cannot read what lives is refused with its number; so is an unload', async () => {
+test('a version that cannot read what lives is refused by number; so is an unload', async () => {
   let live = 0
   const keeper = (version: string, reads: string[]) =>
     definePlugin({

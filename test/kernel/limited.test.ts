@@ -29,7 +29,7 @@ const guest = definePlugin({
   ],
 })
 
-test('its operations are unknown to others, its tools and agents are not offered to them; for all again, they are', async () => {
+test('a limited plugin is unknown and not offered to others until it is for all', async () => {
   const server = await startServer({ plugins: [...(await loadPlugins()), guest] })
   const ours = await server.account()
   const theirs = await server.account()

@@ -28,7 +28,8 @@ import { Tools } from 'agent-platform/plugins/runs'
 export default definePlugin({
   name: 'versioned', version: '${version}', kernel: '^1.0.0',
   contributes: [into(Tools, () => ({
-    name: 'version', description: 'Says its version.', effect: 'none', parameters: { type: 'object', properties: {} },
+    name: 'version', description: 'Says its version.', effect: 'none',
+    parameters: { type: 'object', properties: {} },
     async run() {
       globalThis.versionedTool.entered()
       await globalThis.versionedTool.leave
@@ -40,7 +41,7 @@ export default definePlugin({
   )
 }
 
-test('a call under way ends on the old version of a tool, the next step of the same run meets the new one', async () => {
+test("a call under way ends on a tool's old version; the run's next step has the new", async () => {
   const model = puppet(request =>
     resultsIn(request).length < 2
       ? calls(called(`c${resultsIn(request).length}`, 'version'))

@@ -1,5 +1,4 @@
-// What a route is: its full path, whatever its parameters are called and wherever its plugin is
-// mounted.
+// What a route is: its full path, whatever its parameters' names and its plugin's mount are.
 import { Type as t } from 'typebox'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -86,7 +85,7 @@ test('paths that differ in a sign alone come and go each for itself', async () =
 })
 
 for (const port of ['http', 'queue'] as const)
-  test(`what the ${port} refuses leaves the old set serving whole, and the new one undone`, async () => {
+  test(`what the ${port} refuses leaves the old set whole, and the new one undone`, async () => {
     const undone: string[] = []
     const other = serving('other', ['GET /other'], 'v1', {
       jobs: { 'other.job': { run: async () => {} } },

@@ -47,7 +47,7 @@ const shaped = createValidator().check('body', {
   },
 } as never)
 
-test('null for an optional field is the same as leaving it out, at every depth, unless null is one of its values', () => {
+test('null for an optional field means absent at every depth, unless null is a value', () => {
   const inner = { id, may: null }
   const written = {
     must: 'x',

@@ -123,8 +123,7 @@ function contents(on: On): void {
     } catch {
       scoped = true
     }
-    // In the last one's name a character stands that sorts before the slash: the order is that of
-    // whole addresses.
+    // The last one's name has a character before the slash: the order is that of whole addresses.
     for (const orgId of [ORG, OTHER, `${ORG}-2`].slice(0, scoped ? 2 : 3))
       for (let n = 0; n < 5; n++)
         expected.push(
@@ -256,7 +255,7 @@ function refusals(on: On): void {
 
 function states(test: Test, name: string, { place, survives, full }: Kit): void {
   if (full)
-    test(`${name}: without room it says STORAGE_FULL, keeps what it has and still serves`, async () => {
+    test(`${name}: without room it says STORAGE_FULL, keeps its blobs and serves`, async () => {
       const engine = await full()
       const blobs = engine.within(ORG)
       const small = await blobs.put(chunks(randomBytes(100)))
@@ -267,7 +266,7 @@ function states(test: Test, name: string, { place, survives, full }: Kit): void 
       assert.equal((await blobs.put(chunks(randomBytes(50)))).bytes, 50)
       await engine.close()
     })
-  test(`${name}: closed, it refuses everything and ends what is under way; closing twice is allowed`, async () => {
+  test(`${name}: closed, it refuses everything and ends what is under way`, async () => {
     const at = await place()
     const engine = await at.open()
     await engine.ping()

@@ -24,11 +24,14 @@ const adapter = (
   writeFileSync(
     join(home, port, `${scheme}.js`),
     `import house from ${ours(from)}
-export default { ...house, port: '${port}', scheme: '${scheme}', ${facts} open: async opening => { const engine = await house.open(opening); return ${change} } }\n`,
+export default { ...house, port: '${port}', scheme: '${scheme}', ${facts} open: async opening => {
+  const engine = await house.open(opening)
+  return ${change}
+} }\n`,
   )
 }
 
-test('what each port promises holds for the adapters of the house, and what they ride on is opened for them', async () => {
+test('every adapter of the house keeps the promises of its port', async () => {
   for (const [port, url, holds, unsupported, more] of [
     ['queue', 'storage:', 21, 0],
     ['queue', 'storage:', 21, 0, { on: `storage=sqlite:${home}/q{n}.db` }],
@@ -130,9 +133,8 @@ test('a broken one of each port fails by the name of what it does not keep', asy
       'clock/system.ts',
       '{ ...engine, id: () => crypto.randomUUID() }',
       [
-        'clock: an id that is to come after another one does, however far ahead that clock ' +
-          'was, and the ids after it do not follow it there',
-        'clock: ids are UUIDs of version 7 that never repeat and sort in the order of their making',
+        'clock: an id can be made to follow one from far ahead; later ids do not',
+        'clock: ids are UUIDs of version 7, never repeat, and sort as they come',
       ],
     ],
     [
@@ -168,14 +170,17 @@ test('a letter that is lost fails where letters can be read back', async () => {
   )
 })
 
-test('what cannot be asked of an adapter is told with its reason, and the rest is asked', async () => {
+test('what an adapter cannot be asked is skipped with its reason; the rest is asked', async () => {
   adapter('billing', 'alone', { from: 'billing/ledger.ts', facts: 'exclusive: true,' })
   adapter('limits', 'remote', { from: 'limits/memory.ts', facts: 'ownTime: true,' })
   adapter('queue', 'remote', { from: 'queue/storage.ts', facts: 'ownTime: true, exclusive: true,' })
   writeFileSync(
     join(home, 'queue', 'whole.js'),
     `import house from ${ours('queue/storage.ts')}\nimport storage from ${ours('storage/memory.ts')}
-export default { ...house, scheme: 'whole', needs: [], fleeting: true, open: async opening => { const below = await storage.open(opening); return house.open({ ...opening, engine: () => below }) } }\n`,
+export default { ...house, scheme: 'whole', needs: [], fleeting: true, open: async opening => {
+  const below = await storage.open(opening)
+  return house.open({ ...opening, engine: () => below })
+} }\n`,
   )
   for (const [port, url, holds, reasons] of [
     ['billing', 'alone:', 12, { 'one process at a time': 6 }],
@@ -223,7 +228,10 @@ test("a mistake in what it rides on is told by the option's name", async () => {
     on: `storage=sqlite:${home}/one.db`,
   })
   await fails(
-    /^port: .*there are storage, eventlog, blobs, search, billing, queue, limits, mail, traces, clock, models/,
+    new RegExp(
+      '^port: .*there are storage, eventlog, blobs, search, billing, queue, limits, mail, ' +
+        'traces, clock, models',
+    ),
     'http',
     'restify:',
   )

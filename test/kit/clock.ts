@@ -1,5 +1,4 @@
-// What every clock promises. `pass` lets that much time go by: a manual clock advances, a real one
-// waits.
+// What every clock promises. `pass` lets time go by: a manual clock advances, a real one waits.
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import type { Clock } from '#ports/clock.ts'
@@ -34,7 +33,7 @@ export function clockKit(
     await Promise.all(both)
     assert.deepEqual(woken, ['short', 'long'])
   })
-  test(`${name}: a sleep rejects with the signal's own reason, at once, and leaves no listener`, async () => {
+  test(`${name}: a sleep rejects at once with the signal's reason, and lets go of it`, async () => {
     const clock = await open()
     const controller = new AbortController()
     const reason = new Error('cancelled')
@@ -64,7 +63,7 @@ export function clockKit(
     await assert.rejects(asleep)
     assert.deepEqual(during, before)
   })
-  test(`${name}: an id that is to come after another one does, however far ahead that clock was, and the ids after it do not follow it there`, async () => {
+  test(`${name}: an id can be made to follow one from far ahead; later ids do not`, async () => {
     const clock = await open()
     const before = clock.id()
     const ahead = `${(BigInt(`0x${before.slice(0, 8)}${before.slice(9, 13)}`) + 300_000n)
@@ -75,7 +74,7 @@ export function clockKit(
     assert.ok(UUID7.test(later) && later > ahead, `${later} after ${ahead}`)
     assert.ok(clock.id(before) > before && clock.id() < ahead)
   })
-  test(`${name}: ids are UUIDs of version 7 that never repeat and sort in the order of their making`, async () => {
+  test(`${name}: ids are UUIDs of version 7, never repeat, and sort as they come`, async () => {
     const clock = await open()
     const ids = Array.from({ length: IDS }, () => clock.id())
     assert.ok(ids.every(id => UUID7.test(id)))
@@ -88,7 +87,7 @@ export function clockKit(
       Math.abs(Number.parseInt(later.replaceAll('-', '').slice(0, 12), 16) - clock.now()) < 1000,
     )
   })
-  test(`${name}: randomness has the asked length, fills its range and differs from draw to draw`, async () => {
+  test(`${name}: randomness has its length, fills its range and differs every time`, async () => {
     const clock = await open()
     assert.equal(clock.randomBytes(33).length, 33)
     assert.notDeepEqual(clock.randomBytes(16), clock.randomBytes(16))

@@ -203,8 +203,7 @@ function follows(on: On): void {
     const iterators = [1, 2].map(() =>
       log.follow('a', { signal: new AbortController().signal })[Symbol.asyncIterator](),
     )
-    // Once each has had something, both have come to the end of the log and wait for what is
-    // appended next.
+    // Once each has had something, both are at the end of the log and wait for what comes next.
     await log.append('a', events(1))
     for (const iterator of iterators) assert.deepEqual(seqs((await iterator.next()).value), [1])
     const waiting = iterators.map(iterator => iterator.next())

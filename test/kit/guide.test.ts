@@ -10,11 +10,8 @@ const fence = '```'
 type Blocks = readonly (readonly [info: string, text: string])[]
 const guide = (...blocks: Blocks) => {
   const path = join(mkdtempSync(join(home, 'guide-')), 'guide.md')
-  writeFileSync(
-    path,
-    '# A ' +
-      `guide\n\n${blocks.map(([info, text]) => `Prose.\n\n${fence}${info}\n${text}\n${fence}\n`).join('\n')}`,
-  )
+  const parts = blocks.map(([info, text]) => `Prose.\n\n${fence}${info}\n${text}\n${fence}\n`)
+  writeFileSync(path, `# A guide\n\n${parts.join('\n')}`)
   return path
 }
 const followed = (blocks: Blocks, more: Partial<Parameters<typeof follow>[1]> = {}) =>
@@ -28,7 +25,7 @@ const fails = async (sentence: RegExp, work: Promise<unknown>) =>
     sentence,
   )
 
-test('files are written where the shell stands, which keeps its folder and its variables', async () => {
+test('files are written where the shell stands, and it keeps folder and variables', async () => {
   const cwd = mkdtempSync(join(home, 'cwd-'))
   const steps = await followed(
     [
@@ -43,7 +40,7 @@ test('files are written where the shell stands, which keeps its folder and its v
   assert.is(steps[2]!.said, 'two words, from outside\n{ "port": 4711 }\n')
 })
 
-test('what does not go as the guide says fails with the line of the block and what was said', async () => {
+test('a step that differs from the guide fails with its line and its output', async () => {
   await fails(
     /^guide\.md:5 it ended with 3\n--- said:\nbefore\n$/,
     followed([['sh run', 'echo before; exit 3']]),
@@ -64,7 +61,7 @@ test('what does not go as the guide says fails with the line of the block and wh
   ])
 })
 
-test('a block that does not say what is done with it is an error before anything is done', async () => {
+test('a block without an instruction is an error before anything is done', async () => {
   const cwd = mkdtempSync(join(home, 'cwd-'))
   for (const info of ['sh', '', 'sh ruin', 'js file=a.js run'])
     await fails(

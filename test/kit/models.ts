@@ -51,7 +51,7 @@ export function modelsKit(test: Test, name: string, { open, long, tool }: Kit): 
   answers(on, { long, tool })
   ends(on, { long })
   resumes(on, { long })
-  test(`${name}: closed, it refuses and ends what is under way; closing twice is allowed; opened again, it serves`, async () => {
+  test(`${name}: closed, it refuses and ends its calls; opened again, it serves`, async () => {
     const provider = await open()
     await provider.ping()
     const iterator = provider

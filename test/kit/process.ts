@@ -62,10 +62,7 @@ export async function startProcess(env: Env): Promise<Process> {
   }
 }
 
-/**
- * One command of the command line; answers its --json. Rejects with what it printed on standard
- * error.
- */
+/** One command of the command line; answers its --json. Rejects with its standard error. */
 export async function commandLine<T>(args: readonly string[], env: Env): Promise<T> {
   const { stdout } = await promisify(execFile)(
     process.execPath,

@@ -562,7 +562,7 @@ function refusals(on: On): void {
 }
 
 function states(test: Test, name: string, { place, survives }: Kit): void {
-  test(`${name}: closed, it refuses everything; closing twice is allowed; opened again, it has what it had`, async () => {
+  test(`${name}: closed, it refuses everything; opened again, it has what it had`, async () => {
     const at = await place()
     const engine = await at.open()
     await engine.ping()

@@ -162,8 +162,7 @@ export function createWorld({
      */
     async run(settled: () => boolean, stepsMax = 30_000): Promise<boolean> {
       while (steps < stepsMax && broken === undefined) {
-        // All microtasks have run when this turn comes: each process is parked, asleep, dead or
-        // done.
+        // All microtasks have run when this turn comes: each process is parked, asleep or over.
         await new Promise(setImmediate)
         const ready = parked.filter(canMove)
         const due = timers.filter(timer => canMove(timer) && timer.at <= now)
@@ -235,9 +234,8 @@ export function seenBy<T extends object>(
 const labelOf = (port: string, method: string, args: readonly unknown[]): string => {
   const [first, second] = args as [unknown, unknown]
   const about = typeof first === 'string' ? first : (first as { name?: string } | undefined)?.name
-  return (
-    `${port}.${method} ${about ?? ''} ` +
-    `${typeof second === 'string' ? second.slice(-6) : (JSON.stringify(second)?.slice(0, 160) ?? '')} ` +
-    `${args[2] ? JSON.stringify(args[2]).slice(0, 120) : ''}`
-  )
+  const given =
+    typeof second === 'string' ? second.slice(-6) : (JSON.stringify(second)?.slice(0, 160) ?? '')
+  const more = args[2] ? JSON.stringify(args[2]).slice(0, 120) : ''
+  return `${port}.${method} ${about ?? ''} ${given} ${more}`
 }

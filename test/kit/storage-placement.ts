@@ -70,7 +70,7 @@ async function isPlaced(engine: StorageEngine): Promise<void> {
 
 /** `place`: of a storage that survives being closed. */
 export function placementKit(test: Test, name: string, place: () => Promise<Place>): void {
-  test(`${name}: documents from before are placed in their organisations, wherever the process died meanwhile`, async () => {
+  test(`${name}: documents from before are placed, wherever the process died`, async () => {
     const kept = await place()
     for (let writes = 1; writes <= old.length * 2 + 1; writes++) {
       const first = await kept.open()
@@ -96,7 +96,7 @@ export function placementKit(test: Test, name: string, place: () => Promise<Plac
     }
     await kept.clean?.()
   })
-  test(`${name}: a collection whose ids lie within organisations does not become global`, async () => {
+  test(`${name}: a collection with ids in organisations does not become global`, async () => {
     const kept = await place()
     const engine = await kept.open()
     await defineCollection(engine, now)

@@ -241,7 +241,7 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     await at.clean?.()
   })
   if (!survives) return
-  test(`${name}: what was written before closing is there after opening again, indexes and all`, async () => {
+  test(`${name}: what was written stands after closing and opening, with its indexes`, async () => {
     const at = await place()
     const first = await at.open()
     await first.define(things)
@@ -269,7 +269,7 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     await third.close()
     await at.clean?.()
   })
-  test(`${name}: a unique key that the program declares no more refuses nothing after opening again; one that it declares otherwise holds`, async () => {
+  test(`${name}: a unique key holds after opening only as it is declared now`, async () => {
     const at = await place()
     const first = await at.open()
     await first.define({ ...things, unique: [['team', 'name'], ['free'], ['rank']] })

@@ -1,5 +1,4 @@
-// Adapters from packages: added while no server runs, bound by the next start, upgraded and
-// removed.
+// Adapters from packages: added while no server runs, bound by the next start, changed, removed.
 import {
   existsSync,
   mkdirSync,
@@ -57,7 +56,7 @@ const refused = async (sentence: RegExp, ...args: string[]) => {
   assert.equal(JSON.parse(out), { error: err.trim() })
 }
 
-test('it is added without a server, listed with its version, and bound by the next start, also from a copy of the data folder', async () => {
+test('an adapter is added without a server, listed, and bound by the next start', async () => {
   const running = { ...env, STORAGE_URL: 'boxed:' }
   await startProcess(running).then(
     () => assert.unreachable(),
@@ -102,7 +101,7 @@ test('it is added without a server, listed with its version, and bound by the ne
   renameSync(elsewhere.DATA_DIR, env.DATA_DIR)
 })
 
-test('another version takes its place, each in a folder of its own, and the older one can be added again', async () => {
+test('another version takes its place in its own folder; the older can come back', async () => {
   const before = await list()
   const second = await adapters(
     'add',
@@ -143,7 +142,10 @@ test('what is no adapter, or hides one, is refused and changes nothing', async (
     await packed('thief', '1.0.1', { 'blobs/file.js': boxed('file') }),
   )
   await refused(
-    /^boxed cannot be added: storage\/boxed\.js: storage\/boxed\.js has no adapter of storage for boxed:/,
+    new RegExp(
+      String.raw`^boxed cannot be added: storage/boxed\.js: ` +
+        String.raw`storage/boxed\.js has no adapter of storage for boxed:`,
+    ),
     'add',
     await packed('boxed', '3.0.0', { 'storage/boxed.js': boxed('other') }),
   )

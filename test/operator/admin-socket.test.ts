@@ -100,7 +100,7 @@ for (const [why, plant, sentence] of [
     await new Promise(done => planted.close(done))
   })
 
-test('what is no socket is not connected to; a data folder that others may enter has no server in it', async () => {
+test('a client refuses what is no socket; a server refuses a folder open to others', async () => {
   const { dataDir, path, folder } = deep('file')
   mkdirSync(folder, { mode: 0o700 })
   writeFileSync(path, '')

@@ -67,7 +67,7 @@ const createUser = (email: string) =>
     env,
   )
 
-test('what runs while it is copied is finished where the copy is started, and nothing that was acknowledged is missing', async () => {
+test('a started copy finishes its runs and lacks nothing that was acknowledged', async () => {
   const live = await startProcess(env)
   const here = client(live.base)
   const account = await createUser('ann@example.org')
@@ -79,8 +79,7 @@ test('what runs while it is copied is finished where the copy is started, and no
   )
   // Kept on another disk, as an operator may do.
   symlinkSync(folder('elsewhere'), join(env.DATA_DIR, 'linked'))
-  // What is half written lies in folders whose names begin with a dot, and may be gone the next
-  // moment.
+  // What is half written lies in folders whose names begin with a dot, and may be gone soon.
   writeFileSync(join(env.DATA_DIR, 'blobs', '.temporary', 'half'), 'half')
   mkdirSync(join(env.DATA_DIR, 'blobs', account.org_id))
   writeFileSync(join(env.DATA_DIR, 'blobs', account.org_id, 'whole'), 'whole', { mode: 0o600 })

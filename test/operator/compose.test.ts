@@ -36,7 +36,7 @@ test('it is what the Compose specification allows', () => {
   )
 })
 
-test('two processes that answer, two that work, and every one of them is asked whether it is well', () => {
+test('two processes answer, two work, and each one has a health check', () => {
   assert.equal(
     Object.fromEntries(
       Object.entries(services).map(([name, { deploy, profiles = [], environment }]) => [

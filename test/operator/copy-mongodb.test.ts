@@ -1,5 +1,4 @@
-// From the embedded database to the server that MONGODB_URL names and back: where it ends is where
-// it began.
+// From the embedded database to the server that MONGODB_URL names and back: it ends where it began.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -33,7 +32,7 @@ else {
     `sqlite://${place('back-search.db')}`,
   ]
 
-  test('SQLite to MongoDB, killed on the way, and back again: the same digests, and the same answers', async () => {
+  test('SQLite to MongoDB and back, killed on the way: equal digests and answers', async () => {
     const made = await makeInstallation(env, 600)
     const before = await answersOf(env, made)
     assert.is((await copy(there, env, { line: /copied the documents/ })).code, null)
@@ -79,7 +78,7 @@ else {
     assert.match((await copy(there, env)).answer.error ?? '', /^to: is not empty/)
   })
 
-  test('a document that was changed in MongoDB before it was verified is found, and a collection of which nothing is known is named', async () => {
+  test('a changed document is found in MongoDB, and an unknown collection is named', async () => {
     const other = freshDatabase()
     const args = ['--from', 'sqlite:', '--to', other.url.href]
     assert.is((await copy(args, env, { line: /copied the documents/ })).code, null)

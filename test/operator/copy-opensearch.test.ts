@@ -104,7 +104,7 @@ else {
     `sqlite://${place('back-search.db')}`,
   ]
 
-  test('SQLite to OpenSearch, killed on the way, and back again: the same digests, and the same answers', async () => {
+  test('SQLite to OpenSearch and back, killed on the way: equal digests and answers', async () => {
     await commandLine(['admin', 'create-user', '--email', 'ann@example.org'], env)
     const before = await at(sqliteSearch({ path: place('live/search.db') }), async engine => {
       for (const [org, count] of [

@@ -44,7 +44,7 @@ const made = await makeInstallation(env, 3000)
 const before = await answersOf(env, made)
 let whole: CopyAnswer
 
-test('a copy holds everything, says so by counts and digests, and answers as the original', async () => {
+test('a copy holds everything, proves it by digests, and answers as the original', async () => {
   const { code, answer, err } = await copy(to('one'), env)
   assert.is(code, 0, `${err} ${JSON.stringify(answer.compared?.filter(({ same }) => !same))}`)
   assert.equal(
@@ -88,7 +88,7 @@ test('a copy holds everything, says so by counts and digests, and answers as the
   for (const database of [a, b]) database.close()
 })
 
-test('a copy that is killed again and again is no installation, goes on each time, and ends whole', async () => {
+test('a copy killed again and again is no installation, goes on, and ends whole', async () => {
   for (const [at, killed] of [
     [/No process/, 350],
     [/copied the documents/, 0],
@@ -101,7 +101,8 @@ test('a copy that is killed again and again is no installation, goes on each tim
       (error: Error) =>
         assert.match(
           error.message,
-          /The storage is not available: it is an unfinished copy of storage sqlite:, eventlog sqlite:, blobs file:/,
+          'The storage is not available: it is an unfinished copy of storage sqlite:, ' +
+            'eventlog sqlite:, blobs file:',
         ),
     )
   }

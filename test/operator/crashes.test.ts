@@ -28,7 +28,7 @@ const failed = async (env: Record<string, string>) =>
     ({ state }) => state === 'failed',
   )
 
-test('one that throws from a timer ends two processes; the third serves without it and says so, until it changes', async () => {
+test('after ending two processes from a timer it is left out until it changes', async () => {
   const plugins = join(home, 'late')
   const env = { DATA_DIR: join(home, 'late-data'), PLUGINS_DIR: plugins }
   const entry = write(
@@ -86,7 +86,7 @@ test('one that ends the process while it is imported is left out too', async () 
   await third.kill('SIGTERM')
 })
 
-test("what is found in a stack: the innermost file in the folder of a plugin that is not the platform's own", () => {
+test("a stack names its innermost file in the folder of a plugin not the platform's own", () => {
   let now = 1_000_000
   const dataDir = mkdtempSync(join(home, 'unit-'))
   const folder = mkdtempSync(join(home, 'project-'))

@@ -83,7 +83,10 @@ test('a folder of a newer program is refused, and left as it is', async () => {
   const before = readFileSync(path)
   await refused(
     env,
-    /its format is 999 and this program knows formats up to \d+\. Start the newer program, or restore a backup/,
+    new RegExp(
+      String.raw`its format is 999 and this program knows formats up to \d+\. ` +
+        'Start the newer program, or restore a backup',
+    ),
   )
   assert.ok(readFileSync(path).equals(before))
 })

@@ -19,8 +19,14 @@ export default definePlugin({
   name: 'careless', version: '1.0.0', kernel: '^1.0.0',
   contract: { 'POST /throw': later(), 'POST /reject': later() },
   routes: {
-    'POST /throw': () => { setImmediate(() => { throw new Error('nobody catches sk_live_abcdefgh') }); return null },
-    'POST /reject': () => { void Promise.reject(new Error('nobody awaits this')); return null },
+    'POST /throw': () => {
+      setImmediate(() => { throw new Error('nobody catches sk_live_abcdefgh') })
+      return null
+    },
+    'POST /reject': () => {
+      void Promise.reject(new Error('nobody awaits this'))
+      return null
+    },
   },
 })
 `,
@@ -37,7 +43,7 @@ for (const [route, kind, message] of [
   ['throw', 'uncaughtException', 'nobody catches sk_live_…'],
   ['reject', 'unhandledRejection', 'nobody awaits this'],
 ] as const)
-  test(`${kind}: it is told with its plugin and without secrets, and the process hands its runs over and ends with 70`, async () => {
+  test(`${kind}: its plugin is named, runs are handed over, and the code is 70`, async () => {
     const env = {
       DATA_DIR: join(home, route),
       PLUGINS_DIR: plugins,

@@ -1,5 +1,4 @@
-// Every figure that a server offers is explained to its operators, and moves when the thing
-// happens.
+// Every figure that a server offers is explained to its operators, and moves when it should.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'uvu'
@@ -30,7 +29,7 @@ async function until(what: string, holds: () => Promise<boolean>): Promise<void>
   }
 }
 
-test('what a running server offers and what OPERATIONS.md explains are the same, type for type', async () => {
+test('a server offers exactly the figures that OPERATIONS.md explains, by type', async () => {
   const server = await startServer()
   const offered = [...(await text(server)).matchAll(/^# TYPE (\S+) (\S+)$/gm)]
     .map(([, name, type]) => `${name} ${type}`)
@@ -45,7 +44,7 @@ test('what a running server offers and what OPERATIONS.md explains are the same,
   assert.equal(explained, offered)
 })
 
-test('names follow the conventions: counters end with _total, times are in seconds, sizes in bytes', async () => {
+test('names follow conventions: counters end with _total, units are s and bytes', async () => {
   const server = await startServer()
   const offered = [...(await text(server)).matchAll(/^# TYPE (\S+) (\S+)$/gm)]
   await server.stop()
@@ -55,7 +54,7 @@ test('names follow the conventions: counters end with _total, times are in secon
   }
 })
 
-test('a run is counted when it starts and by how it ended, with its first event and what its readers waited', async () => {
+test("a run is counted by its start, its end, its first event and its readers' waits", async () => {
   const server = await startServer({ env: { MODELS_URL: 'scripted:?tokens=20&interval_ms=5' } })
   const { token } = await server.account()
   const run = async (message: string) =>
@@ -176,7 +175,7 @@ test('a model is timed until its first batch, and counted when it fails later', 
   await server.stop()
 })
 
-test('a lease that is taken over from a silent driver is counted, one that was given back is not', async () => {
+test('a lease taken from a silent driver is counted, one given back is not', async () => {
   const engine = await startEngine(() => says('hello'), {
     env: { RUNS_SWEEP_MS: '50', RUNS_LEASE_MS: '300' },
   })
@@ -262,7 +261,7 @@ test('a job is counted by how its try ended', async () => {
   await server.stop()
 })
 
-test('what waits in the queue is told by name, once, whatever is reloaded; a queue that cannot tell takes no other figure with it', async () => {
+test('jobs that wait are counted by name, once; a failed queue spares other figures', async () => {
   const { promise: gate, resolve: open } = Promise.withResolvers<void>()
   const others = await (await import('../../kernel/management/sources.ts')).loadPlugins()
   const shared = lasting({ exclusive: false })

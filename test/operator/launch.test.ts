@@ -33,7 +33,7 @@ whereOld('on an older Node, with install scripts disabled, the launcher says wha
   assert.not.match(stderr, /SyntaxError/)
 })
 
-test('a shell that ends by a signal, as npm has one before the program, takes the server with it', async () => {
+test('a signal that ends the shell before the program, as of npm, ends the server', async () => {
   const env = {
     ...process.env,
     HOST: '127.0.0.1',

@@ -15,7 +15,8 @@ test('a line begins with its level, its time by the clock port and its event', (
   log('debug', 'not.told', { a: 1 })
   log('warn', 'run.left', { run: 'r', organisation: 'o' })
   assert.equal(lines, [
-    '{"level":"warn","time":"1970-01-01T00:00:01.000Z","run":"r","organisation":"o","event":"run.left"}\n',
+    '{"level":"warn","time":"1970-01-01T00:00:01.000Z","run":"r","organisation":"o",' +
+      '"event":"run.left"}\n',
   ])
 })
 

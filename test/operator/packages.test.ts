@@ -44,8 +44,9 @@ const packed = (version: string) => {
 import { definePlugin } from 'agent-platform/plugin'
 import { contract } from 'agent-platform/contract'
 import { word } from 'words'
+const row = { summary: 'For a test', auth: 'public', reply: { type: 'string' } }
 export default definePlugin({ name: 'greeter', version: '${version}', kernel: '^1.0.0', mount: 'v1',
-  contract: contract({ 'GET /greeter': { summary: 'For a test', auth: 'public', reply: { type: 'string' } } }),
+  contract: contract({ 'GET /greeter': row }),
   routes: { 'GET /greeter': () => word } })`,
   })
 }
@@ -65,10 +66,7 @@ const everywhere = (what: string, servers: readonly TestServer[], expected: unkn
   )
 const failureAt = (server: TestServer) =>
   server.roster.list().find(({ state }) => state === 'failed')?.detail ?? ''
-/**
- * Why it failed to come; at the next try, which may begin at once, there is no such word for a
- * while.
- */
+/** Why it failed to come; the next try, which may begin at once, has no such word for a while. */
 const missed = async (server: TestServer): Promise<string> => {
   let why = ''
   await until('missed', () => (why = failureAt(server)) !== '')
@@ -79,7 +77,7 @@ const countsOf = async ({ storage }: { storage: StorageEngine }) => [
   await storage.count(Parts),
 ]
 
-test('it is added, upgraded, gone back from and removed at all; one that starts later and one that lost its folder have it too', async () => {
+test('a package is added, upgraded, rolled back and removed at every process', async () => {
   const given = lasting({ exclusive: false })
   const [one, other] = [await start(given), await start(given)]
   const { integrity } = await command(one, 'plugins add', { package: packed('1.0.0') })
@@ -128,14 +126,17 @@ test('the same version again takes the place of what was kept', async () => {
   assert.equal(await countsOf(given), [1, after!.parts], 'no part is left of the other')
 })
 
-test('what was changed in the storage is refused with a sentence, and so is what another secret vouches for', async () => {
+test('a package changed in the storage or vouched for by another secret is refused', async () => {
   const given = lasting({ exclusive: false })
   const one = await start(given)
   await command(one, 'plugins add', { package: packed('1.0.0') })
   const stranger = await start(given, 'another secret than that of the others, as long')
   assert.match(
     await missed(stranger),
-    /^@acme\+greeter\/1\.0\.0-\w{8} is not as it was added, or was added under another AUTH_SECRET; add it again$/,
+    new RegExp(
+      String.raw`^@acme\+greeter/1\.0\.0-\w{8} is not as it was added, ` +
+        'or was added under another AUTH_SECRET; add it again$',
+    ),
   )
   const {
     items: [part],

@@ -7,7 +7,7 @@ import { endServers, startServer } from '../kit/server.ts'
 type Ready = { status: string; checks: { name: string; ok: boolean; detail?: string }[] }
 type Pingable = { ping(): Promise<void> }
 
-test('each port that fails is named, with what it says; only those without which nothing is served turn traffic away', async () => {
+test('each failed port is named; only those that serving needs turn traffic away', async () => {
   const server = await startServer({ env: { READY_CACHE_MS: '0' } })
   const ready = async () => {
     const { status, body } = await server.call('GET', '/readyz')
@@ -43,7 +43,7 @@ test('each port that fails is named, with what it says; only those without which
   await server.stop()
 })
 
-test('a storage that is away is named by its own adapter; one that hangs, after two seconds', async () => {
+test('an absent storage is named by its adapter; one that hangs, after two seconds', async () => {
   const server = await startServer({ env: { STORAGE_URL: 'sqlite:', READY_CACHE_MS: '0' } })
   const storage = server.engine<Pingable & { close(): Promise<void> }>('storage')
   const { ping } = storage

@@ -73,7 +73,7 @@ test('signing up, in and out, rightly and wrongly, leaves no secret in the log',
   assert.not.match(log, new RegExp(`\\b${code}\\b`))
 })
 
-test('a mail server that does not answer is told of without its password, or the letter', async () => {
+test('a report of a silent mail server holds neither its password nor the letter', async () => {
   const env = {
     DATA_DIR: join(home, 'mail'),
     LOG_LEVEL: 'debug',
@@ -92,7 +92,7 @@ test('a mail server that does not answer is told of without its password, or the
   assert.not.match(server.errors(), /hunter2|correct horse|code is/)
 })
 
-test('whatever a caller hands to the log, what looks like a secret is taken out, however deep it lies', () => {
+test('the log removes whatever looks like a secret, however deep it lies', () => {
   const lines: string[] = []
   const log = createLog({ level: 'debug', now: () => 0, write: line => lines.push(line) })
   const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl'

@@ -9,7 +9,7 @@ import { endProcesses, signUp, startProcess } from '../kit/process.ts'
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-stop-'))
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const)
-  test(`${signal} ends open streams after a whole frame, gives runs back, and exits with 0`, async () => {
+  test(`${signal} ends streams after a whole frame, gives runs back, exits with 0`, async () => {
     const env = { DATA_DIR: join(home, signal), MODELS_URL: 'scripted:?tokens=150&interval_ms=20' }
     const server = await startProcess(env)
     const { token } = await signUp(server.base, env, 100)
@@ -63,8 +63,14 @@ const hanging = (undo: string) => `import { definePlugin } from 'agent-platform/
 import { JobQueue } from 'agent-platform/ports/queue'
 export default definePlugin({
   name: 'hanging', version: '1.0.0', kernel: '^1.0.0', uses: { queue: JobQueue },
-  contract: { 'GET /hang': { summary: 'Never answers', auth: 'public', reply: { type: 'null' } }, 'POST /hang': { summary: 'Puts in a job', auth: 'public', reply: { type: 'string' } } },
-  routes: { 'GET /hang': () => new Promise(() => undefined), 'POST /hang': ({ queue }) => queue.enqueue('hanging.job', null) },
+  contract: {
+    'GET /hang': { summary: 'Never answers', auth: 'public', reply: { type: 'null' } },
+    'POST /hang': { summary: 'Puts in a job', auth: 'public', reply: { type: 'string' } },
+  },
+  routes: {
+    'GET /hang': () => new Promise(() => undefined),
+    'POST /hang': ({ queue }) => queue.enqueue('hanging.job', null),
+  },
   jobs: { 'hanging.job': { run: () => new Promise(() => undefined) } },
   start: ({ defer }) => defer(() => ${undo}),
 })

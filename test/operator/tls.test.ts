@@ -155,7 +155,7 @@ test('METRICS_PORT serves the metrics there, and no longer beside the API', asyn
   await server.kill('SIGTERM')
 })
 
-test('METRICS_PORT listens where HOST says; METRICS_TOKEN is asked for on either port', async () => {
+test('METRICS_PORT listens where HOST says; either port asks for METRICS_TOKEN', async () => {
   const port = await freePort()
   const token = 'a-token-for-the-metrics'
   const authorization = `Bearer ${token}`

@@ -10,7 +10,7 @@ const [server, client, internal] = [2, 3, 1]
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 const callerSpan = '00f067aa0ba902b7'
 
-test('a run with a tool call is one trace: request, driving, model calls and tool, each in its place', async () => {
+test('a run with a tool call is one trace, with each span in its place', async () => {
   const collector = await startCollector()
   const platform = await startServer({ env: { TRACES_URL: `otlp:${collector.url}` } })
   const { token, org_id } = await platform.account()
@@ -160,7 +160,7 @@ test('the setting says what is wrong with it', async () => {
   }
 })
 
-test('with traces off what a client sends is not kept, and no file but the adapter names OpenTelemetry', async () => {
+test("without traces a client's are dropped; only the adapter names OpenTelemetry", async () => {
   const platform = await startServer()
   const { token } = await platform.account()
   const before = await platform.call('POST', '/chat', {

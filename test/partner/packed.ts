@@ -1,5 +1,4 @@
-// What a partner does with npm: runs it in a folder, packs what lies there, and installs the
-// platform.
+// What a partner does with npm: runs it in a folder, packs it, and installs the platform.
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {

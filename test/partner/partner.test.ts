@@ -48,7 +48,7 @@ test('the platform is packed as JavaScript with declarations', async () => {
   )
 })
 
-test('in an empty folder the plugin passes its tests, and types flow from the declarations', async () => {
+test('in an empty folder the plugin passes its tests, typed by its declarations', async () => {
   cpSync(join(repository, 'test/examples/hello-partner'), partner, { recursive: true })
   symlinkSync(await installPlatform(), join(partner, 'node_modules'))
   const { stdout } = await run(process.execPath, ['--test', 'plugin.test.js'], partner)
@@ -61,7 +61,9 @@ import { definePlugin } from 'agent-platform/plugin'
 import { contract } from 'agent-platform/contract'
 import { Storage } from 'agent-platform/ports/storage'
 import { Tools } from 'agent-platform/plugins/runs'
-export default definePlugin({ name: 'typed', version: '1.0.0', kernel: '^1.0.0', uses: { store: Storage, tools: Tools }, contract: contract({ 'DELETE /typed': { summary: '', reply: 'none' } }),
+export default definePlugin({
+  name: 'typed', version: '1.0.0', kernel: '^1.0.0', uses: { store: Storage, tools: Tools },
+  contract: contract({ 'DELETE /typed': { summary: '', reply: 'none' } }),
   // @ts-expect-error a row without a handler
   routes: {},
 })
@@ -90,7 +92,7 @@ export default definePlugin({ name: 'typed', version: '1.0.0', kernel: '^1.0.0',
   for (const file of ['typed.ts', 'tsconfig.json']) rmSync(join(partner, file))
 })
 
-test('it is added to a running server, an agent calls its tool, it is upgraded, rolled back and removed', async () => {
+test('an agent calls its tool on a running server, through upgrade and rollback', async () => {
   const server = await startProcess(env)
   const { token } = await signUp(server.base, env, 100)
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }

@@ -51,7 +51,7 @@ else {
     }
   }
 
-  test('its api and worker processes start with its variables, find each other, and answer their health checks', async () => {
+  test('its api and worker processes start, find each other, and are healthy', async () => {
     const members = await Promise.all(
       ['api', 'worker'].flatMap(name =>
         Array.from({ length: services[name]!.deploy!.replicas }, async (_, i) => {

@@ -77,8 +77,8 @@ export async function befalls(
   const title = `${size.runs} runs: ${what}`
   const store = await openStore()
   if ('why' in store || !store.server) {
-    test.skip(`${title} (${'why' in store ? store.why : 'MONGODB_URL names a server that is not ours to harm'})`, () =>
-      undefined)
+    const why = 'why' in store ? store.why : 'MONGODB_URL names a server that is not ours to harm'
+    test.skip(`${title} (${why})`, () => undefined)
     return
   }
   const { server, database } = store

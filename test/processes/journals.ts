@@ -22,10 +22,11 @@ export async function toldOf(
         unknown
       >
       const { log } = await of(runId).catch(() => ({ log: [] }))
-      return `${key} ${runId}: ${JSON.stringify({ phase, status, owner, epoch, beat, due, replies })}; seen up to ${last}; log: ${log
+      const state = JSON.stringify({ phase, status, owner, epoch, beat, due, replies })
+      const tail = log
         .slice(-12)
         .map(({ seq, type, data }) => `${seq} ${type} ${JSON.stringify(data).slice(0, 80)}`)
-        .join(' | ')}`
+      return `${key} ${runId}: ${state}; seen up to ${last}; log: ${tail.join(' | ')}`
     }),
   )
   await close()

@@ -1,5 +1,4 @@
-// Processes that die, and processes that are replaced one after the other, under runs of every
-// kind.
+// Processes that die, and processes that are replaced in turn, under runs of every kind.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { befalls } from './fault-scenarios.ts'

@@ -19,7 +19,7 @@ else {
   const { database } = store
   const closing: (() => Promise<void>)[] = []
 
-  test(`${runs} runs, each driven by one process at a time and followed from another, in the order of their sessions`, async () => {
+  test(`${runs} runs: one process drives each, another follows it, sessions in order`, async () => {
     const cluster = await startCluster(
       database.url.href,
       ['api', ['api', ahead], 'worker', ['worker', ahead]],

@@ -89,7 +89,7 @@ function holds(name: string, open: () => Promise<Place>): void {
   let place: Place
   const ready = async () => (place ??= await open())
 
-  test(`${name}: wrong passwords for an account are counted over both processes, whether it exists or not, and both refuse the right one for as long`, async () => {
+  test(`${name}: wrong passwords count over both processes, for absent accounts too`, async () => {
     const at = await ready()
     const { email } = await signedUp(at)
     for (const who of [email, `nobody-${crypto.randomUUID()}@example.org`]) {
@@ -124,7 +124,7 @@ function holds(name: string, open: () => Promise<Place>): void {
     assert.is(passed, 5)
   })
 
-  test(`${name}: wrong passwords at both processes at the same moment are not let through twice`, async () => {
+  test(`${name}: wrong passwords at both processes at once are not let through twice`, async () => {
     const at = await ready()
     const { email } = await signedUp(at)
     const said = await Promise.all(
@@ -141,7 +141,7 @@ function holds(name: string, open: () => Promise<Place>): void {
     )
   })
 
-  test(`${name}: runs are bounded by user, exchanges and registrations by address, over both processes`, async () => {
+  test(`${name}: users and addresses are bounded over both processes`, async () => {
     const at = await ready()
     const [ann, bob] = [await signedUp(at), await signedUp(at)]
     for (const { token } of [ann, bob]) {

@@ -9,10 +9,7 @@ import { startS3 } from './s3.ts'
 import { startOpenSearch } from './opensearch.ts'
 import type { Started } from './server.ts'
 
-/**
- * `variable` names a server of the user's own; `tests`: parts of the paths of the tests that need
- * it.
- */
+/** `variable` names a server of the user's own; `tests`: parts of the paths of its tests. */
 const servers: readonly {
   readonly variable: string
   readonly name: string

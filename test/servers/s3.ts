@@ -3,10 +3,7 @@
 import { pythonWith } from './python.ts'
 import { accepts, started, type Started } from './server.ts'
 
-/**
- * `S3_URL` is a whole BLOBS_URL; what the tests store lies under a prefix of its own for each
- * check.
- */
+/** `S3_URL` is a whole BLOBS_URL; each check stores under a prefix of its own. */
 export async function startS3(): Promise<Started> {
   const made = await pythonWith('s3')
   if ('why' in made) return made

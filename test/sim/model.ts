@@ -40,10 +40,7 @@ function* piecesOf(text: string, from: number): Generator<string> {
   for (let at = from; at < text.length; at += pieceChars) yield text.slice(at, at + pieceChars)
 }
 
-/**
- * What one call of the model had in front of it: the user's words, and the conversation before
- * them.
- */
+/** What one call of the model had in front of it: the user's words, and what was said before. */
 export type Heard = { readonly said: string; readonly past: readonly string[] }
 type Options = {
   readonly hear: (heard: Heard) => void

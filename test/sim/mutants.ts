@@ -8,7 +8,7 @@ export type Planted = {
   readonly scripts: readonly string[]
 }
 
-/** Where the text stands in a source, whatever the formatter has made of its spaces, line ends and last commas. */
+/** Where the text stands in a source, whatever its spaces, line ends and last commas are. */
 export function placesOf(find: string, source: string): readonly RegExpExecArray[] {
   const signs = find.match(/\w+|[^\w\s]/g) ?? []
   const pattern = signs

@@ -23,10 +23,7 @@ const hunt = (name: string): Promise<string> =>
       )
   })
 
-/**
- * Hunts every planted fault, so many at a time. What was said of those that were not found, a
- * sentence each.
- */
+/** Hunts every planted fault, so many at a time. A sentence for each that was not found. */
 export async function huntAll(
   atOnce: number,
 ): Promise<{ readonly planted: number; readonly missed: readonly string[] }> {

@@ -30,10 +30,7 @@ export const textOf = (log: readonly LoggedEvent[]): string =>
     .flatMap(({ type, data }) => (type === 'token' ? [(data as { text: string }).text] : []))
     .join('')
 
-/**
- * The model answers in the light of everything that was said before, whoever drove the runs before
- * this one.
- */
+/** The model answers by everything that was said before, whoever drove the runs before this one. */
 async function unheard(stage: Stage, runs: readonly Run[]): Promise<string[]> {
   const bad: string[] = []
   const answers = new Map(

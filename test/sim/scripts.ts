@@ -18,10 +18,7 @@ export type Script = {
   /** Settings of the run plugin, beside those of the stage. */
   readonly env?: Readonly<Record<string, string>>
   play(actor: Actor): Promise<void>
-  /**
-   * Of each run, in the order of their starts: the text that its readers end up with, and how it
-   * ends.
-   */
+  /** Of each run, in the order of their starts: the text of its readers, and how it ends. */
   readonly runs: readonly {
     readonly text?: string
     readonly ends: 'done' | 'cancelled' | 'error' | 'any'

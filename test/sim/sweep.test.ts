@@ -8,7 +8,7 @@ import { scripts } from './scripts.ts'
 oneFault(test, 'drivers')
 
 for (const script of scripts)
-  test(`${script.name}: with its terminal record withheld, the log leads to the same one`, async () => {
+  test(`${script.name}: without its terminal record the log leads to the same one`, async () => {
     assert.equal(await coldStart(script, 1), [])
   })
 

@@ -61,10 +61,7 @@ async function run(
   }
 }
 
-/**
- * A crash and a stall at each moment of the calm world; `alternately`: a crash at one, a stall at
- * the next.
- */
+/** A crash and a stall at each moment of the calm world; `alternately`: a crash, then a stall. */
 export async function* singles(
   world: World,
   count: Count,
@@ -117,10 +114,13 @@ export async function bySeed(seed: number, count: Count): Promise<Failure | unde
     : { script: script.name, kind, order: undefined, faults: [], seed, bad, at: faulty(trace) }
 }
 
-export const told = ({ script, kind, order, faults, seed, bad, at }: Failure): string =>
-  [
-    `${script}, ${kindWords[kind]}, ` +
-      `${seed === undefined ? `order ${order ?? 'calm'}, faults ${JSON.stringify(faults)}` : `seed ${seed}`}`,
+const originOf = ({ order, faults, seed }: Failure) =>
+  seed === undefined ? `order ${order ?? 'calm'}, faults ${JSON.stringify(faults)}` : `seed ${seed}`
+export const told = (failure: Failure): string => {
+  const { script, kind, bad, at } = failure
+  return [
+    `${script}, ${kindWords[kind]}, ${originOf(failure)}`,
     ...at.map(line => `  at ${line.slice(0, 200)}`),
     ...bad.map(line => `  ${line.slice(0, 300)}`),
   ].join('\n')
+}

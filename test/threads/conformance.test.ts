@@ -22,7 +22,7 @@ pluginConformance(test, {
   },
 })
 
-test('its routes, its job, its event stream and its tool work from the thread; a move to the process and back drops nothing', async () => {
+test('routes, jobs, streams and tools work from the thread; a move drops nothing', async () => {
   const server = await startServer({ env: { HELLO_WORD: 'Good morning' } })
   try {
     assert.equal((await server.roster.load(path, { isolated })).isolated, isolated)

@@ -46,9 +46,13 @@ const ways = { ${Object.entries(ways)
       .join(',\n')} }
 export default definePlugin({
   name: 'wild', version: '${version}', kernel: '^1.0.0',
-  contract: Object.fromEntries(Object.keys(ways).map(name => ['GET /wild/' + name, { summary: name, auth: 'public', reply: { type: 'object' }, faults: ['NOT_FOUND'] }])),
+  contract: Object.fromEntries(Object.keys(ways).map(name => ['GET /wild/' + name, {
+    summary: name, auth: 'public', reply: { type: 'object' }, faults: ['NOT_FOUND'],
+  }])),
   routes: Object.fromEntries(Object.entries(ways).map(([name, run]) => ['GET /wild/' + name, run])),
-  contributes: [into(Tools, () => ({ name: 'wild', description: 'Loops.', parameters: { type: 'object' }, run: () => ways.loops() }))],
+  contributes: [into(Tools, () => ({
+    name: 'wild', description: 'Loops.', parameters: { type: 'object' }, run: () => ways.loops(),
+  }))],
   ${more}
 })`,
   )
@@ -92,7 +96,7 @@ test.before(async () => {
   })
   await sharedServer.roster.load(folder, { isolated })
 })
-test('plugins load --isolated: no line of it runs in the process, the first load included', async () => {
+test('plugins load --isolated: no line of it runs in the process, even at first', async () => {
   const server = await startServer()
   const { load, check } = {
     load: server.kernel.commands().get('plugins load')!,
@@ -137,7 +141,7 @@ test.after(async () => {
   rmSync(home, { recursive: true, force: true })
 })
 
-test('what it throws is answered as in the process: a fault as itself, anything else as 500', async () => {
+test('what it throws is answered as in the process: a fault as itself, else 500', async () => {
   assert.is((await wild(sharedServer, 'throws')).status, 500)
   assert.ok(
     sharedServer.logged.some(line => line.includes('on purpose')),
@@ -156,7 +160,7 @@ const ends = {
   leaves: 'its thread has ended',
 }
 for (const [way, why] of Object.entries(ends)) {
-  test(`${way}: the caller gets 503 with the reason, others notice nothing, and it serves again`, async () => {
+  test(`${way}: the caller gets 503 with the reason, others nothing, and it recovers`, async () => {
     // Short only where the loop is meant: a thread that collects garbage without end is silent too.
     await sharedServer.roster.isolate(
       'wild',
@@ -193,7 +197,7 @@ test('a tool that loops fails its call; the run goes on to its end', async () =>
   await again(sharedServer)
 })
 
-test('one that ends again and again is started later and later; meanwhile it answers 503 with Retry-After', async () => {
+test('one that ends again and again starts ever later; it answers 503 meanwhile', async () => {
   await sharedServer.roster.reload('wild')
   await wild(sharedServer, 'leaves')
   await again(sharedServer)
@@ -226,7 +230,7 @@ test('a caller who goes away is seen over there', async () => {
   await waiting(2)
 })
 
-test('files that changed are not started by accident: it stays out and says so, until it is reloaded', async () => {
+test('changed files are not started by accident: it stays out until it is reloaded', async () => {
   await sharedServer.roster.reload('wild')
   const ended = () => sharedServer.logged.filter(line => line.includes('wild.thread.ended')).length
   const before = ended()
@@ -251,7 +255,7 @@ test('files that changed are not started by accident: it stays out and says so, 
   assert.is((await wild(sharedServer, 'fine')).status, 200)
 })
 
-test('a plugin that cannot be imported, cannot start or cannot run in a thread leaves the old one serving, with a sentence', async () => {
+test('a plugin that cannot start in a thread leaves the old one serving and says why', async () => {
   const refused = (act: Promise<unknown>) =>
     act.then(
       () => '',

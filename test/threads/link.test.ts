@@ -30,7 +30,7 @@ const turns = async () => {
 }
 const echo: Answer = (_, value) => value
 
-test('plain values, dates, bytes of a part of a buffer, and a field that looks like a mark', async () => {
+test('plain values, dates, part of a buffer, and a field that looks like a mark', async () => {
   const { here, sent } = pair(echo)
   const bytes = Buffer.alloc(65_536).subarray(10, 13)
   const value = {
@@ -60,7 +60,7 @@ test('a function is refused with a sentence, and the call does not wait', async 
   }
 })
 
-test('faults come as the same faults, errors with their message, anything else as it is', async () => {
+test('faults come as the same faults, errors with their message, the rest as it is', async () => {
   const { here } = pair(target => {
     throw target === 'fault'
       ? fault('RATE_LIMITED', { limit: 'x', seconds: 3 }, { retryAfterMs: 2500 })
@@ -88,7 +88,7 @@ test('an answer with a status stays one', async () => {
   assert.equal([answer.status, answer.headers, answer.value], [202, { location: '/x' }, { a: 1 }])
 })
 
-test('a signal aborts over there with its reason; when the call is over nobody listens any more', async () => {
+test('a signal aborts over there with its reason, and nobody listens after the call', async () => {
   let seen: unknown
   const { here, sent } = pair((target, value) =>
     target === 'quick'
@@ -117,7 +117,7 @@ test('a signal aborts over there with its reason; when the call is over nobody l
   assert.is(sent.length, before, 'nothing is said of it any more')
 })
 
-test("an iterable is read at the reader's pace, ended by its reader, and its error arrives", async () => {
+test("an iterable runs at its reader's pace, is ended by it, and passes its error on", async () => {
   let made = 0
   let undone = 0
   const { here } = pair(async function (target) {
@@ -201,7 +201,7 @@ test('an end fails what waits, ends what was lent, and refuses what comes later'
   assert.not(undone, 'a generator that nobody began has nothing to undo')
 })
 
-test('a chain of calls is gathered and carried out over there; what is not offered is refused', async () => {
+test('a chain of calls is carried out over there; what is not offered is refused', async () => {
   const calls: unknown[] = []
   const store = {
     tenant: (caller: { orgId: string }) => ({

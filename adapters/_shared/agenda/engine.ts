@@ -1,8 +1,7 @@
 // Agenda looks for work and claims it; what a claim is worth is decided here. Its own writes at the
 // start and end of a job ask for no lock and would overwrite those of whoever took the job over, so
 // they are not made:
-// each claim has a mark of its own, and what is written about a job is written where that mark
-// still stands.
+// each claim has a mark of its own, and a job is written where that mark still stands.
 import { EventEmitter } from 'node:events'
 import type { Db } from 'mongodb'
 import type {
@@ -21,16 +20,10 @@ import { collectionName, type Row, type Rows } from './rows.ts'
 const pollMs = 1000
 /** Agenda keeps a timer of half of this for each job that ran. */
 const agendaLockMs = 1000
-/**
- * How many run is counted here, by worker: one that drains must not hold back the one that follows
- * it.
- */
+/** Counts what runs, by worker: one that drains must not hold back the one that follows it. */
 const agendaConcurrency = 1_000_000
 const closing = 'the worker closed'
-/**
- * To Agenda a claim is never too old and always due; otherwise it would drop it without giving it
- * back.
- */
+/** To Agenda a claim is never too old and always due; else it would drop it for good. */
 const always = new Date(0)
 const never = new Date(8.64e15)
 

@@ -80,8 +80,7 @@ export async function prepareRows(db: Db): Promise<void> {
       // Agenda looks for locks that ran out; its own index would lead through every job of the name
       // that has ended.
       { name: 'platform_locked', key: { name: 1, lockedAt: 1 } },
-      // The server's own clock takes ended jobs out; a difference between clocks is nothing against
-      // days.
+      // The server's own clock takes ended jobs out; clocks differ by less than days.
       { name: 'platform_expiry', key: { expiresAt: 1 }, expireAfterSeconds: 0 },
     ]),
   )
@@ -180,10 +179,7 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
       return { waiting: due, running }
     },
 
-    /**
-     * The same times again keep what is due: a start of the server must not forget a time that was
-     * missed.
-     */
+    /** The same times again keep what is due: a start of the server must forget no missed time. */
     async schedule(
       key: string,
       { data, cron, timezone, due }: { data: Json; cron: string; timezone: string; due: number },

@@ -1,5 +1,4 @@
-// From a text to the terms that an index holds: the same for every adapter, so that they find and
-// rank alike.
+// From a text to the terms that an index holds: the same for every adapter, so that all rank alike.
 import type { Language } from '#ports/search.ts'
 import { createLru } from '../lru.ts'
 import { languages } from './languages.ts'
@@ -38,10 +37,7 @@ export type Analyser = {
 }
 type Rules = (word: string) => readonly string[]
 
-/**
- * "l'été" is about the summer, "John's" about John: of a word with an apostrophe the long parts
- * count.
- */
+/** "l'été" is about the summer, "John's" about John: the long parts around an apostrophe count. */
 const partsOf = (word: string): readonly string[] => {
   if (!word.includes("'")) return [word]
   const parts = word.split("'")

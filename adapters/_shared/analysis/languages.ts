@@ -1,5 +1,4 @@
-// What is known of each language. Libraries are loaded when a collection declares the language, not
-// before.
+// What is known of each language. A library is loaded when a collection declares its language.
 import type { Language } from '#ports/search.ts'
 
 type Known = {

@@ -15,7 +15,10 @@ export type Token = {
 
 // A script without spaces has no words that a rule could find; pairs of neighbours find what
 // contains them, as Lucene's CJK analysis does.
-const dense = String.raw`\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}ー`
+const dense =
+  ['Han', 'Hiragana', 'Katakana', 'Hangul', 'Thai', 'Lao', 'Khmer', 'Myanmar']
+    .map(script => String.raw`\p{sc=${script}}`)
+    .join('') + 'ー'
 const letter = String.raw`[[\p{L}\p{M}\p{N}]--[${dense}]]`
 /**
  * An apostrophe belongs to a word when letters follow; so do the signs that tell C++ and C# from C.

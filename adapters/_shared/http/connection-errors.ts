@@ -46,11 +46,9 @@ export function handleConnectionErrors(
       'x-request-id': id,
       connection: 'close',
     })
-    socket.end(
-      `HTTP/1.1 ${answer.status} ` +
-        `${STATUS_CODES[answer.status] ?? 'Refused'}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${text}`,
-      () => socket.destroy(),
-    )
+    const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+    const reason = STATUS_CODES[answer.status] ?? 'Refused'
+    socket.end(`HTTP/1.1 ${answer.status} ${reason}\r\n${head}\r\n${text}`, () => socket.destroy())
   }
   server.on('connection', (socket: Socket) => socket.on('error', () => socket.destroy()))
   server.on('secureConnection', (socket: Socket) => socket.on('error', () => socket.destroy()))
@@ -62,8 +60,7 @@ export function handleConnectionErrors(
     if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable)
       return void socket.destroy()
     if (current?.response.headersSent && !current.request.complete) return void socket.destroy()
-    // The body of the request under way, or of a later one: an answer to the one before must come
-    // first.
+    // The body of the request under way, or of a later one: the answer before must come first.
     if (current && !current.request.complete) say(socket, faultOf(error, headMs))
     else pipeline.atEnd(socket, () => say(socket, faultOf(error, headMs)))
   })

@@ -1,5 +1,4 @@
-// Cross-origin rules (WHATWG Fetch, section 3.2): which origins may call, and the answer to a
-// preflight.
+// Cross-origin rules (WHATWG Fetch, section 3.2): which origins may call, and preflights.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 const methods = 'GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS'

@@ -50,7 +50,7 @@ test('an open stream keeps none of the events that it has sent', async () => {
   await ended
   server.close()
 })
-test('a stream whose reader has gone ends at once, and one that fails by a fault says why in a comment', async () => {
+test('a stream without a reader ends at once; a fault is named in a comment', async () => {
   const server = streams()
   const gone = reader()
   const silent = server.send(gone.response, {

@@ -7,10 +7,7 @@ import { fault } from '#contracts/faults.ts'
 /** `path` as it was sent, escapes and all; `query` without its question mark. */
 export type Target = { readonly path: string; readonly query: string }
 
-/**
- * Characters of a request target: longer than any link that is made here, shorter than the bound of
- * a head.
- */
+/** Characters of a request target: longer than any link made here, shorter than a head may be. */
 const targetCharsMax = 8192
 const portMax = 65_535
 

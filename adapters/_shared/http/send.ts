@@ -22,10 +22,7 @@ export type Sending = {
 /** No answer of this size is worth counting, in bytes. */
 const smallBytes = 16_384
 
-/**
- * Nobody may keep an answer unless the handler says so; nothing of it is a page that runs or is
- * framed.
- */
+/** Nobody may keep an answer unless the handler says so; it is no page that runs or is framed. */
 export const commonHeaders = {
   'cache-control': 'private, no-store',
   'x-content-type-options': 'nosniff',
@@ -43,10 +40,10 @@ function holdUnread(response: ServerResponse, bytes: number, { subject, unread }
   if (bytes > smallBytes) response.once('close', unread.take(subject, bytes))
 }
 
+const escaped = (text: string) =>
+  encodeURIComponent(text).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)
 const attachment = (filename: string) => ({
-  'content-disposition':
-    'attachment; ' +
-    `filename*=UTF-8''${encodeURIComponent(filename).replace(/['()*]/g, each => `%${each.charCodeAt(0).toString(16)}`)}`,
+  'content-disposition': `attachment; filename*=UTF-8''${escaped(filename)}`,
 })
 
 /** Faults of the shares are thrown before anything is written. */

@@ -25,10 +25,7 @@ function createCounts(max: number) {
   }
 }
 
-/**
- * `what` names it in the refusal: TOO_MANY_OPEN for who has too many, UNAVAILABLE when all are
- * taken.
- */
+/** `what` names it in the refusal: TOO_MANY_OPEN for one's own, UNAVAILABLE when all are taken. */
 export function createShares({ total, perUser, perAddress }: Bounds, what: string) {
   const users = createCounts(perUser)
   const addresses = createCounts(perAddress)

@@ -9,10 +9,7 @@ const silenceMsMax = 30_000
 
 type Bounds = BodyBounds & { readonly graceMs?: number }
 
-/**
- * Only the time in which more was asked for counts: a reader that takes its time does not make its
- * client slow.
- */
+/** Only the time in which more was asked for counts: a slow reader makes no slow client. */
 async function* read(
   request: IncomingMessage,
   { bytesMax, bytesPerSecondMin, enter, graceMs = usualGraceMs }: Bounds,
@@ -61,8 +58,7 @@ async function* read(
 }
 
 export function streamBody(request: IncomingMessage, bounds: Bounds): AsyncIterable<Uint8Array> {
-  // Not within the generator: what the head forbids is refused before anybody asks for the first
-  // byte.
+  // Not within the generator: what the head forbids is refused before the first byte is asked for.
   const has = hasBody(request, bounds.bytesMax)
   return has ? read(request, bounds) : (async function* () {})()
 }

@@ -16,10 +16,7 @@ export type KeyPair = {
   readonly minVersion: 'TLSv1.2'
 }
 
-/**
- * INVALID_FIELD names the setting; that the two belong together is known before the first client
- * comes.
- */
+/** INVALID_FIELD names the setting; that the two match is known before the first client comes. */
 export function readTls({ cert, key }: { readonly cert: string; readonly key: string }): KeyPair {
   const read = (field: string, path: string) => {
     try {
@@ -79,9 +76,8 @@ export function createRedirect({ cert, host, target, silenceMs, onError }: Redir
       const { path, query } = readTarget(request)
       if (name === undefined || path === '*')
         throw fault('MALFORMED_REQUEST', { why: 'this server has no such name' })
-      response.writeHead(308, {
-        location: `https://${name}${target() === 443 ? '' : `:${target()}`}${path}${query && `?${query}`}`,
-      })
+      const port = target() === 443 ? '' : `:${target()}`
+      response.writeHead(308, { location: `https://${name}${port}${path}${query && `?${query}`}` })
       response.end()
     } catch (error) {
       const { message: detail, code, status } = error as Error & { code: string; status: number }

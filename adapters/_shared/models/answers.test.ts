@@ -66,7 +66,7 @@ each('what breaks after the finish breaks nothing', async wire => {
   )
 })
 each(
-  'a connection that stays open after the finish is not waited for beyond its time; an abort there is still an abort',
+  'an open connection is waited for only so long after the finish; an abort counts',
   async wire => {
     const turn: Turn = {
       ...good,

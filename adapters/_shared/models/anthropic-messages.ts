@@ -64,10 +64,7 @@ const schemaOf = (parameters: unknown): Anthropic.Tool.InputSchema => ({
   type: 'object',
 })
 
-/**
- * A conversation with calls in it must come with the tools, whether they may still be called or
- * not.
- */
+/** A conversation with calls in it must come with the tools, even if they may not be called. */
 function toolsOf(
   { tools = [] }: ModelRequest,
   messages: readonly WireMessage[],
@@ -136,10 +133,7 @@ function paramsOf({ request, model }: Pick<Call, 'request' | 'model'>): Params {
   }
 }
 
-/**
- * Drops from the beginning of a continuation the blanks that were taken off the end of its
- * beginning.
- */
+/** Drops from the start of a continuation the blanks that were cut from the end before it. */
 function createSeam(blanks: string): (text: string) => string {
   let left = blanks
   return text => {

@@ -1,5 +1,4 @@
-// The file that names several providers at once: its schema, and how a refusal names the place in
-// it.
+// The file that names several providers at once: its schema, and how a refusal names a place in it.
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { readFileSync } from 'node:fs'
 import { Type as t, type Static } from 'typebox'

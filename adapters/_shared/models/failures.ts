@@ -92,8 +92,15 @@ const passing: Readonly<Record<number, string>> = {
   529: 'it is overloaded',
 }
 /** Errors that come without a status, in the middle of a stream. */
-const refusingWords =
-  /^(?:invalid_request_error|authentication_error|permission_error|not_found_error|billing_error|invalid_prompt|BadRequestError)$/
+const refusingWords: ReadonlySet<string> = new Set([
+  'invalid_request_error',
+  'authentication_error',
+  'permission_error',
+  'not_found_error',
+  'billing_error',
+  'invalid_prompt',
+  'BadRequestError',
+])
 
 /** The code of a network error, however deep the library has wrapped it. */
 function networkCodeOf(error: unknown, depth = 0): string | undefined {
@@ -131,22 +138,17 @@ export function failureOf(
   }
   const told = toldBy(given)
   const { status, word } = told
-  const said =
-    `${who} answered ` +
-    `${[status, word === undefined ? undefined : status === undefined ? word : `(${word})`].filter(Boolean).join(' ') || 'an error'}`
+  const marked = status === undefined || word === undefined ? word : `(${word})`
+  const said = `${who} answered ${[status, marked].filter(Boolean).join(' ') || 'an error'}`
   if (tooLong(told))
     return madeOf('MODEL_REFUSED', `${said}: the content is too long for the model`)
   // The one 429 that no waiting helps against: https://platform.openai.com/docs/guides/error-codes.
   if (word === 'insufficient_quota')
     return madeOf('MODEL_REFUSED', `${said}: the account there has no credit left`)
   const refused =
-    status === undefined ? refusingWords.test(word ?? '') : status < 500 && !(status in passing)
-  if (refused)
-    return madeOf(
-      'MODEL_REFUSED',
-      `${said}: ` +
-        `${refusals[status ?? 400] ?? (status! < 400 ? 'redirects are not followed' : 'the request is not taken there')}`,
-    )
+    status === undefined ? refusingWords.has(word ?? '') : status < 500 && !(status in passing)
+  const other = status! < 400 ? 'redirects are not followed' : 'the request is not taken there'
+  if (refused) return madeOf('MODEL_REFUSED', `${said}: ${refusals[status ?? 400] ?? other}`)
   const retryAfterMs =
     given.headers instanceof Headers ? retryAfterOf(given.headers, clock) : undefined
   const why = status === undefined ? undefined : passing[status]

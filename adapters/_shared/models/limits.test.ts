@@ -50,7 +50,7 @@ test("nobody waits longer than an hour on a provider's word", () => {
   assert.is(waits({ 'retry-after': '9'.repeat(400) }), undefined)
   assert.is(waits({ 'x-ratelimit-reset-requests': '3d' }), 3_600_000)
 })
-test('a line that is full refuses at once; a place that is given back twice is one place', async () => {
+test('a full line refuses at once; a place given back twice is one place', async () => {
   const line = createLine({
     places: 1,
     waitingMax: 1,

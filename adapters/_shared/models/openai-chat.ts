@@ -131,8 +131,7 @@ function reader(answer: Answer): (chunk: Chunk) => void {
     return at
   }
   return ({ choices = [], usage }) => {
-    // Usage comes in a chunk of its own at the end; some servers send a growing one with every
-    // chunk.
+    // Usage comes in a chunk of its own at the end; some servers send one with every chunk.
     if (usage)
       answer.count({ inputTokens: usage.prompt_tokens, outputTokens: usage.completion_tokens })
     const [choice] = choices

@@ -107,8 +107,7 @@ function reader(answer: Answer, { clock, onId, resumed }: Keeping): (event: Even
   let keptAt = Number.NEGATIVE_INFINITY
   const isCall = (item: Event['item']) => item?.type === 'function_call'
   const keep = (at: unknown): void => {
-    // In the middle of a call there is nothing to go on from: its first half is in nobody's
-    // journal.
+    // In mid-call there is nothing to go on from: its first half is in nobody's journal.
     if (
       clock === undefined ||
       id === undefined ||

@@ -209,30 +209,27 @@ each(
     )
   },
 )
-each(
-  "an abort throws the signal's own reason and ends the request: while waiting, before the first byte, in the middle, in a pause",
-  async wire => {
-    const reason = new Error('enough')
-    for (const turn of [
-      { hangs: true },
-      { text: 'One two three.', stallAt: afterFrame('One ') },
-      { status: 500 },
-    ] as Turn[]) {
-      await onStage(wire, [turn], async ({ provider, clock, server }) => {
-        const controller = new AbortController()
-        const reading = hear(provider, { signal: controller.signal })
-        await until(() => server.calls().length === 1 && clock.sleeping() > 0)
-        await new Promise(resolve => setTimeout(resolve, 20))
-        controller.abort(reason)
-        assert.is((await reading).error, reason)
-        await until(() => server.open() === 0)
-        if (turn.status === undefined) await until(() => server.left() === 1)
-        assert.is(server.calls().length, 1)
-        assert.is(clock.sleeping(), 0, 'nothing waits any more')
-      })
-    }
-  },
-)
+each("an abort throws the signal's reason and ends the request at every stage", async wire => {
+  const reason = new Error('enough')
+  for (const turn of [
+    { hangs: true },
+    { text: 'One two three.', stallAt: afterFrame('One ') },
+    { status: 500 },
+  ] as Turn[]) {
+    await onStage(wire, [turn], async ({ provider, clock, server }) => {
+      const controller = new AbortController()
+      const reading = hear(provider, { signal: controller.signal })
+      await until(() => server.calls().length === 1 && clock.sleeping() > 0)
+      await new Promise(resolve => setTimeout(resolve, 20))
+      controller.abort(reason)
+      assert.is((await reading).error, reason)
+      await until(() => server.open() === 0)
+      if (turn.status === undefined) await until(() => server.left() === 1)
+      assert.is(server.calls().length, 1)
+      assert.is(clock.sleeping(), 0, 'nothing waits any more')
+    })
+  }
+})
 each('a reader that leaves ends the request', async wire => {
   await onStage(
     wire,
@@ -292,32 +289,29 @@ each("calls beyond the provider's places wait in order; who aborts leaves the li
     { options: 'concurrency=2' },
   )
 })
-each(
-  'a health check asks for the models with the key, names what fails, and does not ask again at once',
-  async wire => {
-    const secrets: Record<string, string> = { RIGHT: 'right-key', WRONG: 'wrong-key-4711' }
-    const server = await startModelServer(wire, { key: 'right-key' })
-    const clock = manualClock()
-    const open = (key: string) =>
-      openAt(wire, server.base, `key=${key}`, { clock, secret: name => secrets[name] })
-    const right = await open('RIGHT')
-    const wrong = await open('WRONG')
-    for (let n = 0; n < 5; n++) await right.ping()
-    await clock.advance(9999)
-    await right.ping()
-    assert.is(server.received.length, 1)
-    await clock.advance(1)
-    await right.ping()
-    assert.is(server.received.length, 2)
-    const refused = await refuses('UNAVAILABLE', () => wrong.ping())
-    assert.match(refused, /compatible.*answered 401.*key is missing or wrong/)
-    assert.not.match(refused, '4711')
-    await server.stop()
-    await clock.advance(20_000)
-    assert.match(await refuses('UNAVAILABLE', () => right.ping()), /connection to .* failed/)
-    await Promise.all([right.close(), wrong.close()])
-  },
-)
+each('a health check asks for the models with the key, and not again at once', async wire => {
+  const secrets: Record<string, string> = { RIGHT: 'right-key', WRONG: 'wrong-key-4711' }
+  const server = await startModelServer(wire, { key: 'right-key' })
+  const clock = manualClock()
+  const open = (key: string) =>
+    openAt(wire, server.base, `key=${key}`, { clock, secret: name => secrets[name] })
+  const right = await open('RIGHT')
+  const wrong = await open('WRONG')
+  for (let n = 0; n < 5; n++) await right.ping()
+  await clock.advance(9999)
+  await right.ping()
+  assert.is(server.received.length, 1)
+  await clock.advance(1)
+  await right.ping()
+  assert.is(server.received.length, 2)
+  const refused = await refuses('UNAVAILABLE', () => wrong.ping())
+  assert.match(refused, /compatible.*answered 401.*key is missing or wrong/)
+  assert.not.match(refused, '4711')
+  await server.stop()
+  await clock.advance(20_000)
+  assert.match(await refuses('UNAVAILABLE', () => right.ping()), /connection to .* failed/)
+  await Promise.all([right.close(), wrong.close()])
+})
 each('a key comes out nowhere: no log, no error, no catalogue, no other header', async wire => {
   const key = 'sk-planted-0123456789-abcdef'
   const out: string[] = []

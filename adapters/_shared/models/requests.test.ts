@@ -89,7 +89,7 @@ test('chat: a whole conversation, with ids and names that are taken there', asyn
     max_tokens: 2048,
   })
 })
-test('responses: calls and their outputs are items of their own; nothing is kept there unless it is to be resumed', async () => {
+test('responses: calls and outputs are items; only what may be resumed is stored', async () => {
   const { input, tools, ...rest } = await sent('responses', {
     messages: conversation,
     tools: [add],
@@ -114,7 +114,7 @@ test('responses: calls and their outputs are items of their own; nothing is kept
   const { store, background } = await sent('responses', {}, 'background=1')
   assert.equal([store, background], [true, true])
 })
-test('messages: roles take turns, all results of an answer in one message, nothing blank', async () => {
+test('messages: roles take turns, one message holds all results, nothing is blank', async () => {
   const { messages, system, tools, ...rest } = await sent('messages', {
     messages: conversation,
     tools: [add],
@@ -144,7 +144,7 @@ test('messages: roles take turns, all results of an answer in one message, nothi
   assert.equal(tools, [{ name: 'add', description: 'Adds.', input_schema: add.parameters }])
   assert.equal(rest, { model: 'm', stream: true, max_tokens: 8192 })
 })
-test('messages: a conversation with calls comes with tools, even where none may be called any more', async () => {
+test('messages: a conversation with calls names its tools even if none may be called', async () => {
   const { tools, tool_choice: choice } = await sent('messages', { messages: conversation })
   assert.equal(
     tools.map(({ name }) => name),
@@ -152,7 +152,7 @@ test('messages: a conversation with calls comes with tools, even where none may 
   )
   assert.equal(choice, { type: 'none' })
 })
-test('a model that takes no tools is offered none; one that cannot deliberate is not asked to', async () => {
+test('a model without tools is offered none; one without deliberation is asked none', async () => {
   for (const wire of ['chat', 'responses', 'messages'] as const) {
     const body = await sent(wire, { tools: [add], reasoning: true }, 'tools=0')
     for (const name of ['tools', 'reasoning_effort', 'reasoning', 'thinking'])

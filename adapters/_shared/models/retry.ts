@@ -1,5 +1,4 @@
-// Another try where nothing of an answer was handed out yet, after a pause that the provider may
-// choose.
+// Another try where nothing of an answer was handed out yet, after a pause that it may choose.
 import { hasCode, type Fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 

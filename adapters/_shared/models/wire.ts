@@ -23,10 +23,7 @@ const HEADERS = [
 export type Wire = {
   /** For the library, instead of the global one. */
   readonly fetch: typeof globalThis.fetch
-  /**
-   * Resolves when the library asks for bytes that have not come yet: all before them has been
-   * handed out.
-   */
+  /** Resolves when the library asks for bytes that have not come yet: all before is handed out. */
   hungry(): Promise<void>
   /** Why it was cut off, where that was done here. */
   cut(): Fault | undefined

@@ -27,7 +27,8 @@ export const urlOptions = {
   maxPoolSize: 'Connections at most; default 100.',
   appName: "Shown in the server's log.",
   socketTimeoutMS: `How long the server may be silent in a call; default ${TIMEOUT_MS}.`,
-  serverSelectionTimeoutMS: `How long a call looks for a server that takes writes; default ${SELECTION_MS}.`,
+  serverSelectionTimeoutMS:
+    'How long a call looks for a server that takes writes; ' + `default ${SELECTION_MS}.`,
 } as const
 
 export const closed = (): Fault => fault('UNAVAILABLE', { what: WHAT, why: 'it is closed' })

@@ -91,7 +91,7 @@ const takesTwo = (db: Db, doc: object) =>
 
 if (mongoUrl === undefined) test.skip('mongodb: indexes (MONGODB_URL is not set)', () => undefined)
 else {
-  test('six programs that begin at once, each with indexes of its own, make all of them, and leave no lock', () =>
+  test('six programs that begin at once make all their indexes and leave no lock', () =>
     inDatabase(async ({ db, program, names, locks }) => {
       const programs = await Promise.all(Array.from({ length: 6 }, () => program()))
       await Promise.all(
@@ -117,7 +117,7 @@ else {
       assert.is(await takesTwo(db, { a: 1 }), true)
     }))
 
-  test('where all stands, no lock is taken: a start waits for none that a dead holder left at other collections', () =>
+  test('a start with all its indexes takes no lock and waits for no dead holder elsewhere', () =>
     inDatabase(async ({ db, program, locks }) => {
       await wantAll(await program(), { unique: [['a']] })
       await db.collection<Locked>('_locks').insertOne({
@@ -130,7 +130,7 @@ else {
       assert.is((await locks()).length, 1)
     }))
 
-  test('whoever finds it locked waits for the holder, even where all stands: it may be in the making', () =>
+  test('who finds it locked waits for the holder, even if all indexes stand', () =>
     inDatabase(async ({ db, program, locks }) => {
       await wantAll(await program(), { unique: [['a']] })
       await db
@@ -153,7 +153,7 @@ else {
       assert.equal(await locks(), [])
     }))
 
-  test('a holder that keeps it is waited for a minute and a half, then a sentence says so; nothing of its lock is touched', () =>
+  test('a start waits a minute and a half for a holder, then fails and leaves its lock', () =>
     inDatabase(async ({ db, program, names, locks }) => {
       const owner = new ObjectId()
       await db
@@ -177,7 +177,7 @@ else {
       )
     }))
 
-  test('the lock of a holder that died is taken over after its lease, by one of two that wait', () =>
+  test('one of two that wait takes over the lock of a dead holder after its lease', () =>
     inDatabase(async ({ db, program, names, locks }) => {
       await db.collection<Locked>('_locks').insertOne({
         _id: lock,
@@ -194,7 +194,7 @@ else {
       assert.equal([await names(), await locks()], [['u_a'], []])
     }))
 
-  test('a unique index stays while a program lives that asks for it, whoever starts, and goes when that one has stopped', () =>
+  test('a unique index stays exactly as long as a living program asks for it', () =>
     inDatabase(async ({ db, program, names }) => {
       const clock = manualClock()
       const before = await program(clock)
@@ -224,7 +224,7 @@ else {
       )
     }))
 
-  test('what a program asked for that died is dropped when it has been silent for five minutes, not before', () =>
+  test('what a dead program asked for is dropped after five minutes of silence, not before', () =>
     inDatabase(async ({ db, program, names }) => {
       const programs = db.collection<Programs>('_programs')
       const died = new ObjectId()
@@ -253,7 +253,7 @@ else {
       )
     }))
 
-  test('a program that was counted as dead says again what it asks for, and makes what was dropped meanwhile', () =>
+  test('a program counted as dead asks again, and makes again what was dropped', () =>
     inDatabase(async ({ db, program, names }) => {
       const clock = manualClock()
       const programs = db.collection<Programs>('_programs')
@@ -270,7 +270,7 @@ else {
       )
     }))
 
-  test('a program that begins asks for all that stands until its first beat, then for its own, also for what is declared later', () =>
+  test('a new program asks for all that stands until its first beat, then for its own', () =>
     inDatabase(async ({ db, program, names }) => {
       const clock = manualClock()
       const programs = db.collection<Programs>('_programs')
@@ -295,7 +295,7 @@ else {
       assert.equal(await names(), ['u_a', 'u_n'])
     }))
 
-  test('an index that is declared otherwise for the same fields, or stands by its name with other options, is made anew', () =>
+  test('an index of other options for the same fields or name is made anew', () =>
     inDatabase(async ({ db, program, names }) => {
       const first = await program()
       await wantAll(first, { unique: [['a', 'id']] })
@@ -317,7 +317,7 @@ else {
       )
     }))
 
-  test("an operator's own index is left alone, does where it is the same, and is named where it is in the way", () =>
+  test("an operator's own index stays; it serves if it is the same, else it is named", () =>
     inDatabase(async ({ db, program, names }) => {
       await db.collection(kept).createIndexes([
         { key: { c: 1, _id: 1 }, name: 'theirs' },

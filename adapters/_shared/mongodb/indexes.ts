@@ -28,10 +28,7 @@ type Index = {
 type Program = { _id: ObjectId; at: Date; all: boolean; asks: Record<string, readonly string[]> }
 type Wanted = { readonly kept: string; readonly indexes: readonly Index[] }
 
-/**
- * How often a program says that it lives, and when one that does not is counted as dead, in
- * milliseconds.
- */
+/** How often a program says that it lives, and when a silent one counts as dead, in ms. */
 export const beatMs = 60_000,
   deadMs = 300_000
 const leaveMsMax = 1000
@@ -183,8 +180,7 @@ export function createIndexes({
     found: readonly Index[],
     renew: () => Promise<void>,
   ): Promise<void> => {
-    // What stands by its name is asked for again: it may still be in the making, which this call
-    // waits for.
+    // What stands by its name is asked for again: this call waits for one in the making.
     const asked = indexes.filter(
       one => !found.some(there => isSame(there, one) && there.name !== one.name),
     )

@@ -1,14 +1,16 @@
-// What a message asks of the offline model, beyond an answer: a tool by its name, a plan, a
-// summary.
+// What a message asks of the offline model beyond an answer: a tool by name, a plan, a summary.
 import type { Message, ToolSpec } from '#ports/models.ts'
 import type { Json } from '#ports/token.ts'
 import { sentencesOf } from './words.ts'
 
-const CALLING = String.raw`(?:use|using|call|run|invoke|utilise[rz]?|appelle[rz]?|appeler|lance[rz]?|exécute[rz]?)`
-const PLAN =
-  /\b(?:numbered|step[- ]by[- ]step)\s+(?:\w+\s+)?(?:plan|list of steps)\b|\bplan\b[^.\n]{0,40}\bnumbered\b|\bplan\s+numéroté|\bétapes\s+numérotées/iu
+const CALLING =
+  '(?:use|using|call|run|invoke|' + 'utilise[rz]?|appelle[rz]?|appeler|lance[rz]?|exécute[rz]?)'
+const STEPWISE = /\b(?:numbered|step[- ]by[- ]step)\s+(?:\w+\s+)?(?:plan|list of steps)\b/iu
+const NUMBERED = /\bplan\b[^.\n]{0,40}\bnumbered\b|\bplan\s+numéroté|\bétapes\s+numérotées/iu
+const namesPlan = (text: string) => STEPWISE.test(text) || NUMBERED.test(text)
 const SUMMARY =
-  /\b(?:summari[sz]e|summary|sum up|tl;?dr|key points|overview|résume[rz]?|résumé|synthèse|points clés)\b|\b(?:what(?:'s| is| does)|de quoi)\b[^?]{0,40}\b(?:about|say|parle)/iu
+  /\b(?:summari[sz]e|summary|sum up|tl;?dr|key points|overview|résume[rz]?|résumé|synthèse)\b/iu
+const GIST = /\bpoints clés\b|\b(?:what(?:'s| is| does)|de quoi)\b[^?]{0,40}\b(?:about|say|parle)/iu
 const STEPS =
   /(?:^|\s)\d{1,3}[.)]\s|[;•]|,?\s(?:and then|then|after that|puis|ensuite|et ensuite)\s/iu
 const STEPS_MAX = 12
@@ -90,7 +92,8 @@ export function toolAsked(message: string, tools: readonly ToolSpec[]): ToolAsk 
   return undefined
 }
 
-export const asksForSummary = (message: string): boolean => SUMMARY.test(message)
+export const asksForSummary = (message: string): boolean =>
+  SUMMARY.test(message) || GIST.test(message)
 
 /** The steps of the plan that the user's or the system's words ask for. */
 export function planAsked(
@@ -98,11 +101,11 @@ export function planAsked(
   message: string,
 ): readonly string[] | undefined {
   const asked =
-    messages.some(({ role, content }) => role === 'system' && PLAN.test(content)) ||
-    PLAN.test(message)
+    messages.some(({ role, content }) => role === 'system' && namesPlan(content)) ||
+    namesPlan(message)
   if (!asked) return undefined
   const steps = sentencesOf(message)
-    .filter(sentence => !PLAN.test(sentence))
+    .filter(sentence => !namesPlan(sentence))
     .flatMap(sentence => sentence.split(STEPS))
   return steps
     .map(step => step.trim().replace(/[.,;:]{1,20}$/, ''))

@@ -1,5 +1,4 @@
-// Which sentences of the material speak most of what was asked: Okapi BM25 with each sentence as a
-// document.
+// Which sentences of the material speak most of what was asked: Okapi BM25, a sentence a document.
 import { stemsOf, sentencesOf } from './words.ts'
 
 export type Source = { readonly name: string; readonly text: string }
@@ -115,8 +114,7 @@ export async function quotesAbout(
     best.sort((a, b) => b.score - a.score || a.one.order - b.one.order)
     if (best.length > most) texts.delete(best.pop()!.one.text)
   }
-  // A sentence with a fraction of the best one's score shares a word with the question, not its
-  // subject.
+  // A sentence with a fraction of the best one's score shares a word with the question, no more.
   const least = (best[0]?.score ?? 0) / (about === undefined ? Infinity : 3)
   return best
     .filter(({ score }) => score >= least)

@@ -42,10 +42,7 @@ const bytesMax = 4_194_304
 const writesMax = 500
 const callsMax = 4
 const triesMax = 8
-/**
- * Writes wait for a generation that is being exchanged; longer than this it is none that somebody
- * works on.
- */
+/** Writes wait for a generation that is being exchanged; after this nobody works on it. */
 const blockedTriesMax = 30
 
 const idOf = (write: Write) => ('put' in write ? write.put.id : write.remove)

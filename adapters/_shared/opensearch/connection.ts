@@ -1,5 +1,4 @@
-// Calls to an OpenSearch cluster: where it is, how often a call is tried, and its failures in the
-// platform's words.
+// Calls to an OpenSearch cluster: where it is, its tries, and its failures in the platform's words.
 import { readFileSync } from 'node:fs'
 import { Client, errors } from '@opensearch-project/opensearch'
 import { fault, type Fault } from '#contracts/faults.ts'

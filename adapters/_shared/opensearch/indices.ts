@@ -8,10 +8,7 @@ import { createLru } from '../lru.ts'
 import { notFound, type Spec } from '../search/checks.ts'
 import { told, unavailable, type Asked, type Connection } from './connection.ts'
 
-/**
- * Which collection it is, and what its terms were made with. `beat` changes while somebody fills
- * it.
- */
+/** Which collection it is, and what its terms were made with. `beat` changes while it is filled. */
 export type Meta = {
   readonly org: string
   readonly collection: string

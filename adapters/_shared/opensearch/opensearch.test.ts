@@ -158,7 +158,7 @@ test('a load is cut into calls, of which few are under way at once', async () =>
   await engine.close()
 })
 
-test('a service that hangs up is asked a few times, then left alone for a while, and nothing of it is told', async () => {
+test('a service that hangs up is asked a few times, then left alone for a while', async () => {
   let isDown = false
   await using server = await serverOf(() => (isDown ? 'hang up' : undefined))
   const engine = await server.open()
@@ -175,7 +175,7 @@ test('a service that hangs up is asked a few times, then left alone for a while,
   await engine.close()
 })
 
-test('a service that is on its way up is tried again; one that refuses the user is not', async () => {
+test('a service on its way up is tried again; one that refuses the user is not', async () => {
   let tries = 0
   await using server = await serverOf(({ path }) =>
     path.endsWith('_search') && ++tries < 3

@@ -1,5 +1,4 @@
-// The embedded search index on one connection: what a thread of it does, and the one in memory does
-// by itself.
+// The embedded search index on one connection: what a thread of it does, or the one in memory.
 import type { DatabaseSync } from 'node:sqlite'
 import {
   searchLimits,

@@ -25,8 +25,12 @@ export function adopt(db: DatabaseSync): void {
       `its format is ${version} and this program knows formats up to ${formatVersion}`,
     )
   if (!isEmpty) return
-  db.exec(`BEGIN IMMEDIATE; PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${formatVersion};
-    CREATE TABLE collections (at INTEGER PRIMARY KEY AUTOINCREMENT, org TEXT NOT NULL, name TEXT NOT NULL, spec TEXT NOT NULL, analysis INTEGER NOT NULL, UNIQUE (org, name)); COMMIT`)
+  const collection =
+    'at INTEGER PRIMARY KEY AUTOINCREMENT, org TEXT NOT NULL, name TEXT NOT NULL, ' +
+    'spec TEXT NOT NULL, analysis INTEGER NOT NULL, UNIQUE (org, name)'
+  db.exec(`BEGIN IMMEDIATE;
+    PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${formatVersion};
+    CREATE TABLE collections (${collection}); COMMIT`)
 }
 
 /**

@@ -51,7 +51,16 @@ const tokenizer = `ascii tokenchars '+#'`
 
 export function make(db: DatabaseSync, { at, spec }: Table): void {
   const columns = columnsOf(spec)
-  db.exec(`CREATE TABLE p_${at} (row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, language TEXT NOT NULL, said TEXT, fields TEXT NOT NULL${columns.map(column => `, ${column}`).join('')});
+  const passage = [
+    'row INTEGER PRIMARY KEY',
+    'id TEXT NOT NULL UNIQUE',
+    'text TEXT NOT NULL',
+    'language TEXT NOT NULL',
+    'said TEXT',
+    'fields TEXT NOT NULL',
+    ...columns,
+  ].join(', ')
+  db.exec(`CREATE TABLE p_${at} (${passage});
     CREATE TABLE v_${at} (row INTEGER PRIMARY KEY, vector BLOB NOT NULL);
     CREATE VIRTUAL TABLE t_${at} USING fts5 (terms, tokenize = "${tokenizer}")`)
   for (const column of columns)

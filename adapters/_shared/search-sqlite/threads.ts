@@ -36,8 +36,7 @@ type Waiting = {
   readonly leave: () => void
 }
 
-// Where this file came from tells what its neighbour is called: published packages carry
-// JavaScript.
+// Where this file came from tells what its neighbour is called: packages carry JavaScript.
 const workerUrl = () => new URL(import.meta.url.replace(/threads\.(ts|js)[^/]*$/, 'worker.$1'))
 
 /** Resolves when the thread has the file open. */

@@ -1,5 +1,4 @@
-// What every search adapter asks of what it is given, so that each refuses the same with the same
-// words.
+// What every search adapter asks of its input, so that each refuses the same in the same words.
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import {
   searchLimits as limits,
@@ -107,8 +106,7 @@ export function unit(vector: readonly number[], dimensions: number, field: strin
   if (most === 0) throw refuse(field, 'must not be 0 in all dimensions')
   const scaled = vector.map(number => number / most)
   const length = Math.sqrt(scaled.reduce((sum, number) => sum + number * number, 0))
-  // It comes from an index, and is the same there: made 1 again each time, a length would never
-  // stand still.
+  // It comes from an index, and is the same there: made 1 again, a length would never stand still.
   if (
     Math.abs(most * length - 1) <= unitOff &&
     vector.every(number => Math.fround(number) === number)

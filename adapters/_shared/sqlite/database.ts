@@ -88,9 +88,12 @@ function adopt(raw: DatabaseSync, path: string): void {
         'Start the newer program, or restore a backup',
     )
   if (!empty) return
-  raw.exec(`BEGIN IMMEDIATE; PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${formatVersion};
+  const segment =
+    'stream TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, body TEXT NOT NULL'
+  raw.exec(`BEGIN IMMEDIATE;
+    PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${formatVersion};
     CREATE TABLE collections (name TEXT PRIMARY KEY, spec TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE segments (stream TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (stream, last));
+    CREATE TABLE segments (${segment}, PRIMARY KEY (stream, last));
     CREATE TABLE trims (stream TEXT PRIMARY KEY, through INTEGER NOT NULL) WITHOUT ROWID; COMMIT`)
 }
 

@@ -76,8 +76,7 @@ export function createDocs(db: Database, now: () => number) {
     try {
       t.insert.run(id, json, ...values)
     } catch (error) {
-      // A document past its expiry that still waits for the sweep must not take the place of a new
-      // one.
+      // A document past its expiry that waits for the sweep must not take the place of a new one.
       if (!isDuplicate(error) || sweep(at) === 0) throw error
       while (sweep(at) > 0);
       t.insert.run(id, json, ...values)

@@ -185,8 +185,7 @@ withPlace(
     await engine.remove(things, 'fits')
     await engine.durable()
     // Applied, and lost with the transaction that the next one fills: whoever waits is told.
-    // The many counts keep the thread busy, so that `after` is on its way before the loss is known
-    // here.
+    // The many counts keep the thread busy, so `after` is on its way before the loss is known.
     const busy = Promise.all(Array.from({ length: 300 }, () => engine.count(things, { pad: 'y' })))
     const small = engine.insert(things, { id: 'small' })
     const large = engine.insertMany(

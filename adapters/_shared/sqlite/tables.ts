@@ -38,8 +38,7 @@ function indexes({
       `UNIQUE INDEX "u_${name}_${fields.join('_')}" ON "c_${name}" (${columns(fields)})`,
     )
   const others = [...index, ...(expires === undefined ? [] : [[expires]])]
-  // Without one that starts with the organisation, listing an organisation's documents would read
-  // everybody's.
+  // Without one that starts with the organisation, listing its documents would read everybody's.
   if (scope === 'tenant' && ![...unique, ...others].some(fields => fields[0] === 'orgId'))
     others.push(['orgId'])
   for (const fields of others) {

@@ -47,8 +47,7 @@ export type Writer = {
   close(): Promise<void>
 }
 
-// Where this file came from tells what its neighbour is called: published packages carry
-// JavaScript.
+// Where this file came from tells what its neighbour is called: packages carry JavaScript.
 const workerUrl = () => new URL(import.meta.url.replace(/writer\.(ts|js)[^/]*$/, 'worker.$1'))
 export const closed = () => fault('UNAVAILABLE', { what: 'The database', why: 'it is closed' })
 const isFailure = (answer: unknown): answer is Failure =>

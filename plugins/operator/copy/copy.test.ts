@@ -212,7 +212,7 @@ test('of what differs in the end each is told, and the target stays marked', asy
   }
 })
 
-test('a source without an installation, one that is half a copy itself, and another one than the copy was begun from are refused', async () => {
+test('a copy refuses a source that is empty, half a copy, or not the one it began on', async () => {
   const refused = (from: Side, to: Side, sentence: RegExp) =>
     copying(from, to).then(
       () => assert.unreachable(),
@@ -258,7 +258,7 @@ test('a blob that was damaged in the source is named, and not copied on', async 
   )
 })
 
-test("what expires while it is copied is copied all the same, by the command's own clock", async () => {
+test("what expires during the copy is copied, by the command's own clock", async () => {
   const from = await filled()
   const lines: string[] = []
   const own = manualClock(clock.now())
@@ -300,7 +300,7 @@ test("what expires while it is copied is copied all the same, by the command's o
   assert.is(await storages[1]!.count(Short), 1, 'then it expires')
 })
 
-test('parts of a collection that arrived before a copy was cut off are not written again, and an index without anything is copied as that', async () => {
+test('a resumed copy does not write arrived parts again; an empty index is copied', async () => {
   const from = await filled()
   const to = empty()
   const indexed: number[] = []
@@ -351,7 +351,7 @@ test('a passage that the target cannot take is told with its collection', async 
   )
 })
 
-test('the search index moves where its place differs, and else is told among what stays', async () => {
+test('the search index moves if its place differs, else the copy says that it stays', async () => {
   const run = async (more: object) => {
     const sides = [await filled(), empty()]
     const opened: string[][] = []

@@ -99,10 +99,8 @@ export function packagesIn(home: string) {
           staging,
         )
         const found = resolved(staging)
-        const at = join(
-          folderOf(found.name),
-          `${found.version}-${createHash('sha256').update(found.integrity).digest('hex').slice(0, 8)}`,
-        )
+        const digest = createHash('sha256').update(found.integrity).digest('hex')
+        const at = join(folderOf(found.name), `${found.version}-${digest.slice(0, 8)}`)
         await accept(found)
         rmSync(at, { recursive: true, force: true })
         mkdirSync(join(at, '..'), { recursive: true })

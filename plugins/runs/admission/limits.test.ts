@@ -29,7 +29,7 @@ const insists: Play = (_, asked) => [
   [text(`${asked} `), called(`c${asked}`, 'look'), ...ends('tool_calls')],
 ]
 
-test('the last round is asked for without tools; a model that calls all the same is not listened to', async () => {
+test('the last round has no tools; a model that calls all the same is not heard', async () => {
   for (const [env, times] of [
     [{ RUNS_ROUNDS_MAX: '3' }, 3],
     [{ RUNS_STEPS_MAX: '2' }, 2],
@@ -81,7 +81,7 @@ const entriesOf = async (engine: Awaited<ReturnType<typeof startEngine>>) =>
     ({ kind }) => kind !== 'credit',
   )
 
-test('a run sets aside more before each further answer, pays what it used, and frees the rest', async () => {
+test('a run holds more before each answer, pays what it used, and frees the rest', async () => {
   const engine = await startEngine(spends, { tools: [look], model: dear, credits: 300 })
   const { run_id: id } = await engine.chat('look')
   const list = await engine.read(id)
@@ -110,7 +110,7 @@ test('a run sets aside more before each further answer, pays what it used, and f
   await engine.stop()
 })
 
-test('an organisation that cannot set aside more has its run ended before the next answer: what was done is charged, and told', async () => {
+test('a run without credits for its next answer ends, and is charged what was done', async () => {
   const engine = await startEngine(spends, { tools: [look], model: dear, credits: 150 })
   const { run_id: id } = await engine.chat('look')
   const list = await engine.read(id)
@@ -161,7 +161,7 @@ const before: readonly NewEvent[] = [
   stepBegins({ step: 1, purpose: 'answer' }),
 ]
 const part = { part: 'step1', amount: 80 }
-test('a crash around a further hold: it is made once, whether the ledger had it or not', async () => {
+test("a crash around a further hold makes it once, with or without the ledger's word", async () => {
   for (const [records, inLedger] of [
     [[...before], false],
     [[...before, holding(part)], false],
@@ -193,7 +193,7 @@ test('a crash around a further hold: it is made once, whether the ledger had it 
   }
 })
 
-test('a hold that was wanted and could not be made is barred: a driver that comes back from the dead cannot make it after the end', async () => {
+test('a hold that was wanted is barred at the end: no late driver can make it', async () => {
   const engine = await startEngine(() => says('never asked'), {
     tools: [look],
     model: dear,
@@ -225,7 +225,7 @@ test('a run is never charged more than was set aside for it', async () => {
   await engine.stop()
 })
 
-test('an answer that the provider withheld altogether ends the run as refused; a beginning of it is an answer', async () => {
+test('a wholly withheld answer ends the run as refused; a beginning is an answer', async () => {
   const engine = await startEngine((_, asked) =>
     asked === 0
       ? [ends('filtered', { inputTokens: 5, outputTokens: 0 })]

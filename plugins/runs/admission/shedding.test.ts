@@ -58,7 +58,7 @@ const attempt = async (client: Client): Promise<Answer> => {
 const accepted = () => clients.filter(({ started }) => started)
 const refused = () => clients.filter(({ started }) => !started)
 
-test('beyond places and line a start is answered 429, with the time to wait, and nothing is kept of it', async () => {
+test('beyond places and line a start gets 429 with the time to wait, and is not kept', async () => {
   const answers = await Promise.all(clients.map(attempt))
   // All at once: a few may be past the check before the first stand in the line, and the line has
   // that much room to spare.
@@ -83,7 +83,7 @@ test('beyond places and line a start is answered 429, with the time to wait, and
     assert.is((await engine.balance(by)).held, accepted().filter(client => client.by === by).length)
 })
 
-test('whoever asks again with the key of a run that was accepted gets that run, however full it is', async () => {
+test('the key of an accepted run gives that run, however full the process is', async () => {
   for (const client of accepted()) {
     const { status, body } = await engine.start(
       client.message,
@@ -97,7 +97,7 @@ test('whoever asks again with the key of a run that was accepted gets that run, 
   }
 })
 
-test('refused ones get in later, their keys are free, and everybody waits for a bounded number of others', async () => {
+test('refused starts get in later with their keys, after a bounded number of others', async () => {
   // The key of a refused start belongs to nothing: another request may have it.
   for (const client of refused()) client.message += ', said in another way'
   const again = refused()

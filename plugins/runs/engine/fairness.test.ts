@@ -55,7 +55,7 @@ const inTurn = async (engine: Engine, messages: readonly string[], by = engine.w
   return started
 }
 
-test('an organisation that floods keeps to its share; the single run of another is driven at once', async () => {
+test("a flooding organisation keeps to its share; another's run is driven at once", async () => {
   const { engine, calls, open } = await held({ active: 4, perOrg: 2 })
   const other = await engine.account()
   const flood = ['a0', 'a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7', 'a8', 'a9']
@@ -76,7 +76,7 @@ test('an organisation that floods keeps to its share; the single run of another 
   await engine.stop()
 })
 
-test('in a process that is full, whoever may be driven goes before those whose organisation is full', async () => {
+test('in a full process a run of a full organisation lets others go first', async () => {
   const { engine, calls, open } = await held({ active: 2, perOrg: 1 })
   const [b, c] = [await engine.account(), await engine.account()]
   await inTurn(engine, ['a0', 'a1', 'a2'])
@@ -98,7 +98,7 @@ test('in a process that is full, whoever may be driven goes before those whose o
   await engine.stop()
 })
 
-test('a place that comes free is for the first in line, not for whoever comes while its document is read', async () => {
+test('a free place goes to the first in line, even while its document is read', async () => {
   const engines = lasting()
   const reading = door()
   const release = door()
@@ -177,7 +177,7 @@ test('whoever leaves calls one, however many wait', async () => {
   await engine.stop()
 })
 
-test('a run that is cancelled in the line never asks the model, and gives its turn on', async () => {
+test('a run cancelled in the line never asks the model, and gives its turn on', async () => {
   const { engine, calls, open } = await held({ active: 1, perOrg: 1 })
   const [, second, third] = await inTurn(engine, ['a0', 'a1', 'a2'])
   assert.is(
@@ -196,7 +196,7 @@ test('a run that is cancelled in the line never asks the model, and gives its tu
   await engine.stop()
 })
 
-test('who stands in the line when the process is told to stop is driven by the next one at once', async () => {
+test('the next process drives at once what stood in the line of a stopped one', async () => {
   const engines = lasting({ exclusive: false })
   const { engine } = await held({ active: 1, perOrg: 1 }, engines)
   const started = await inTurn(engine, ['a0', 'a1', 'a2'])

@@ -66,7 +66,7 @@ const append = (
   ...records: Parameters<EventlogEngine['append']>[1]
 ) => server.engine<EventlogEngine>('eventlog').append(`${run.orgId}/${streamOf(run.id)}`, records)
 
-test('a driver that takes over after the end was decided settles that end and nothing else', async () => {
+test('a driver that takes over after the end was decided only settles that end', async () => {
   const server = await startServer({ env: settings })
   const { token } = await server.account(10)
   const run = await abandoned(server, token)
@@ -101,7 +101,7 @@ test('a driver that takes over after the end was decided settles that end and no
   await server.stop()
 })
 
-test('what was charged before the crash is not charged again, whatever the new driver would ask', async () => {
+test('what was charged before the crash is not charged again by the new driver', async () => {
   const server = await startServer({ env: settings })
   const { token } = await server.account(10)
   const run = await abandoned(server, token)

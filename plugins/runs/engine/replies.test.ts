@@ -140,7 +140,7 @@ test('both at once: each is taken', async () => {
   assert.equal([(await one.read(id)).at(-1)!.data['status']], ['done'])
 })
 
-test('a label counts like the id of its option, unless two have it; the answer is kept by the id', async () => {
+test("a unique label counts like its option's id; the answer is kept by the id", async () => {
   const { run_id: id } = await one.chat('two')
   const [first] = await asked(one, id, 2)
   for (const answer of ['Same', 'apples?'])
@@ -184,7 +184,7 @@ test('what the user declined has its tool_call before its tool_result', async ()
   )
 })
 
-test('an answer leaves the run with the driver that is at work on it: no tool runs twice, none is told as unknown', async () => {
+test('an answer leaves the run with its busy driver: no tool runs twice', async () => {
   const given = lasting({ exclusive: false })
   const env = { RUNS_LEASE_MS: '15000', AUTH_SECRET: 'x'.repeat(48) }
   const a = await startEngine(play, { tools, given, env })

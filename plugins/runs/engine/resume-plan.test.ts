@@ -246,7 +246,7 @@ for (const [name, terms, records, plan, keep] of rows)
   test(`${plan}: ${name}`, () =>
     assert.equal(recoveryOf(currentStep(folded(...records))!, terms), { plan, keep }))
 
-test('whatever came, what is kept stands in the journal, and following the plan brings the state to exactly that', () => {
+test('what is kept stands in the journal; following the plan gives exactly that state', () => {
   const record = fc.oneof(
     { weight: 6, arbitrary: fc.string({ minLength: 1, maxLength: 300 }).map(text => token(text)) },
     fc.constantFrom(thinking('hm'), open, whole('c1'), whole('c2', 'unknown'), point(1)),
@@ -320,7 +320,7 @@ test('tries and drivers are counted until something new is brought forward', () 
     assert.equal(counts(...start, took(2), again('restart', 0), forward), [0, 0], forward.type)
 })
 
-test("an attempt's records do not mix with those of the next; only what was accepted is used", () => {
+test("an attempt's records do not mix with the next's; only what was accepted is used", () => {
   const state = folded(
     token('wrong '),
     whole('c1'),
@@ -359,7 +359,7 @@ test('a continuation that repeats the end of what stands is joined without a sea
   assert.is(seamed('It is real', ['really so.']), 'really so.', 'a few letters are an accident')
   assert.is(seamed('', ['1907.']), '1907.')
 })
-test('a continuation that begins again is joined where it comes to what is new, however long that takes', () => {
+test('a continuation that begins again is joined where it comes to what is new', () => {
   assert.is(seamed('It is', ['It ', 'is so.']), ' so.')
   const kept = Array.from({ length: 60 }, (_, n) => `sentence ${n} `).join('')
   assert.is(seamed(kept, [`${kept}and on`]), 'and on')
@@ -371,7 +371,7 @@ test('a continuation that begins again is joined where it comes to what is new, 
   )
   assert.throws(() => seamed(kept, [`${kept.slice(0, 60)}in other words`]), isDiffering)
 })
-test('a seam loses and adds nothing, however the text comes in pieces, and the longest repetition counts', () => {
+test('a seam loses and adds nothing for any cut; the longest repetition counts', () => {
   const words = fc
     .array(fc.constantFrom('the harbour ', 'was dredged ', 'in the year ', 'of '), {
       maxLength: 30,
@@ -431,7 +431,7 @@ test('what comes is held back only until the seam can be told', () => {
   )
   assert.is(createSeam('x').push('a'), 'a')
 })
-test('what comes again is dropped where it is the same, to the last character; another answer is told', () => {
+test('what comes again is dropped only if it is the same to the last character', () => {
   assert.is(repeated('one two', ['one', ' two three']), ' three')
   assert.is(repeated('one two', ['one two']), '')
   assert.is(

@@ -59,7 +59,7 @@ test('who is first in line goes first, past those whose organisation is full', (
   assert.equal(nextIds(places), ['a3', 'b2'])
 })
 
-test('a place that comes free is kept for the one that was called, and nobody comes in between', () => {
+test('a free place is kept for the one that was called; nobody comes in between', () => {
   const places = placesFor({ ...roomy, active: 1 })
   enter(places, 'a1', 'a2', 'b1')
   places.leave('a1')
@@ -98,7 +98,7 @@ test('leaving twice, or without a place, changes nothing', () => {
   )
 })
 
-test("a start is refused when the line is full, or the organisation's part of it, and counted", () => {
+test("a start is refused and counted if the line or the organisation's part is full", () => {
   const places = placesFor({ active: 2, perOrg: 1, waiting: 3, waitingPerOrg: 2 })
   enter(places, 'a1', 'a2', 'a3')
   assert.is(refusal(places, 'a') !== undefined, true, 'its own two wait')
@@ -151,7 +151,7 @@ test('one organisation on the way does not keep another out', () => {
   for (let i = 0; i < 6; i++) assert.is(refusal(places, 'b'), undefined)
 })
 
-test('the pause that is asked for grows with the line and with what a run takes, within bounds', () => {
+test('the pause grows with the line and with the time of a run, within bounds', () => {
   const after = (waiting: number, ms: number) => {
     const places = placesFor({ active: 4, perOrg: 4, waiting, waitingPerOrg: waiting })
     for (let i = 0; i < 200; i++) {
@@ -272,7 +272,7 @@ function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick
   return { arrived, began, gone, line }
 }
 
-test('whatever comes, goes or stays away: caps hold, no place stays empty, everybody is driven once', () => {
+test('whatever comes or goes: caps hold, no place stays empty, each is driven once', () => {
   fc.assert(
     fc.property(caps, commands, (limits, steps) => {
       const { arrived, began, gone, line } = simulate(limits, steps)

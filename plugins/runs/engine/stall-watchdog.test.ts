@@ -55,7 +55,7 @@ const timed = async (play: Play, more: Parameters<typeof startEngine>[1] = {}) =
 }
 const forever = () => new Promise<never>(() => undefined)
 
-test('a model that falls silent is left after its patience, and not before; a word begins it anew', async () => {
+test('a silent model is left when its patience ends; a word begins it anew', async () => {
   const doors = [door(), door()]
   const { clock, engine, stop } = await timed(async function* (_, asked) {
     if (asked > 0) return yield* says('two')
@@ -103,7 +103,7 @@ test('a model that deliberates may be silent for three times as long', async () 
   await stop()
 })
 
-test('the next try comes after a pause that doubles, or after the one that the provider asks for', async () => {
+test('the next try waits a doubling pause, or the one that the provider asks for', async () => {
   const asksFor = [undefined, undefined, 7000]
   const at: number[] = []
   const { clock, engine, stop } = await timed(
@@ -228,7 +228,7 @@ async function acting(run: Tool['run'], effect?: Tool['effect']) {
   return { engine, stop, handingOver, takeOver }
 }
 
-test('a hand-over lets a body that acts on the world come to its end; the next driver knows its result', async () => {
+test('a hand-over lets a body that acts end; the next driver knows its result', async () => {
   const begun = door()
   const through = door()
   let bodies = 0
@@ -262,7 +262,7 @@ for (const [effect, status, times] of [
   ['keyed', 'ok', 2],
   ['none', 'ok', 2],
 ] as const) {
-  test(`a body that does not end within the hand-over's time is left; with the effect ${effect} it runs ${times === 1 ? 'no second time' : 'again'}`, async () => {
+  test(`after a hand-over a late body of effect ${effect} runs ${times} times`, async () => {
     const begun = door()
     const keys: string[] = []
     const { stop, takeOver } = await acting(async (_, { key, signal }) => {

@@ -95,7 +95,7 @@ const goOn = async (
 const audited = async (run: Run) =>
   (await engine.storage.find(ToolInvocations, { where: { orgId: run.orgId, runId: run.id } })).items
 
-test('a body that acts on the world and may have begun is not run again; the model is told, and the audit keeps that nobody knows', async () => {
+test('a body that acts and may have begun is not run again; its outcome is unknown', async () => {
   const id = crypto.randomUUID()
   const key = keyOf(id, 0, 'c1')
   const { user_id: userId, org_id: orgId } = engine.who
@@ -135,7 +135,7 @@ test('a body that acts on the world and may have begun is not run again; the mod
   )
 })
 
-test('a tool that can find out is asked under the key of the call, and its word counts', async () => {
+test("a tool that can find out is asked under the call's key, and its word counts", async () => {
   for (const [word, expected, ran] of [
     [{ content: 'paid at noon' }, ['ok', 'paid at noon'], 0],
     ['not done', ['ok', 'knows said so'], 1],
@@ -155,7 +155,7 @@ test('a tool that can find out is asked under the key of the call, and its word 
   }
 })
 
-test('what the storage cut short goes on when it is back, where that cannot happen twice', async () => {
+test('what the storage cut short goes on later, if that cannot happen twice', async () => {
   for (const [name, word, expected, ran] of [
     ['retries', undefined, ['ok', 'retries said so'], 2],
     ['probes', { content: 'it was done' }, ['ok', 'it was done'], 1],
@@ -173,7 +173,7 @@ test('what the storage cut short goes on when it is back, where that cannot happ
   }
 })
 
-test('what the storage cuts short time after time goes on for a while; where it stays away that is told, and what may have been done is not known', async () => {
+test('a call that the storage cuts short again and again ends as unknown', async () => {
   for (const [name, times, expected, ran] of [
     ['retries', 3, ['ok', 'retries said so'], 4],
     ['retries', 99, ['failed', /is away/], 9],
@@ -204,7 +204,7 @@ test('what the storage cuts short time after time goes on for a while; where it 
   }
 })
 
-test('a body under a key runs again under the same key; one without effect simply runs again', async () => {
+test('a body runs again under the same key; one without effect simply runs again', async () => {
   for (const name of ['keyed', 'looks']) {
     const { run, results } = await goOn([took(1), wanted(name), accepted, began(name)])
     assert.equal(
@@ -262,7 +262,7 @@ const question = (number: number) =>
     expires_at: new Date(Date.now() + 600_000).toISOString(),
     number,
   })
-test("an answer that stands in the run's document and not yet in its journal is heard; the question is not asked again", async () => {
+test('an answer not yet in the journal is heard; the question is not asked again', async () => {
   for (const [answer, expected, ran] of [
     [true, 'ok', 1],
     [false, 'declined', 0],
@@ -320,7 +320,7 @@ test('an approved body that may have begun is neither run nor asked for again', 
   )
 })
 
-test('an answer that a dead process left is taken up at the provider, and readers are told that a process ended', async () => {
+test("a dead process's answer is resumed at the provider, and readers are told", async () => {
   const { list, asked } = await goOn([
     took(1),
     event('token', { text: 'one ', step: 0, attempt: 1 }),

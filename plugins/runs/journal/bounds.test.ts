@@ -94,7 +94,7 @@ const asked = async (message: string) => {
   }
 }
 
-test('forty results that come together are split over appends: no body runs twice, no model is asked twice', async () => {
+test('forty results at once are split over appends, and nothing runs or asks twice', async () => {
   const { list, models, results } = await asked('many')
   assert.equal([models, bodies, results.length, list.at(-1)!.data['status']], [2, 40, 40, 'done'])
   const { storage, eventlog } = lasting()
@@ -129,7 +129,7 @@ test('forty results that come together are split over appends: no body runs twic
   await second.stop()
 })
 
-test('arguments that are too large or too deep are an error of that call, which the model is told; the call beside it is made', async () => {
+test('arguments too large or too deep fail only that call, and the model is told', async () => {
   for (const [message, why] of [
     ['large 1100000', /take 1100014 bytes, more than the 262144/],
     ['deep 70', /nested deeper than 64 levels/],
@@ -167,7 +167,7 @@ test('what a provider sends at once is shown in pieces that fit', async () => {
   assert.ok(dataOf(list, 'token').every(one => jsonBytes(one) < 66_000))
 })
 
-test('a message and an answer that are long are kept whole beside the document: it closes, is read, told to the model, copied, and goes', async () => {
+test('a long message and a long answer are kept whole beside the document', async () => {
   const kept = () =>
     engine.eventlog
       .streams({ limit: 1000 })
@@ -221,7 +221,7 @@ test('a message and an answer that are long are kept whole beside the document: 
   assert.is(await kept(), before)
 })
 
-test('a message of control characters takes six bytes each: it is taken like any other; what is refused leaves nothing', async () => {
+test('control characters take six bytes each; a refused message leaves nothing', async () => {
   const message = '\u0001'.repeat(100_000)
   assert.is((await engine.answered(message)).at(-1)!.data['status'], 'done')
   const poor = await engine.account(0)

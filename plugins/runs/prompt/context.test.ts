@@ -96,7 +96,7 @@ const nothingCut: Cut = {
   dropped_attachment_characters: 0,
 }
 
-test("instruction, request and this run's own words are always whole, but for long results; everything fits where these fit", () => {
+test("instruction, request and the run's own words stay whole, long results do not", () => {
   fc.assert(
     fc.property(sizes, all => {
       const { messages, attachments, conversation, window, cut = nothingCut } = given(all)
@@ -140,7 +140,7 @@ test("instruction, request and this run's own words are always whole, but for lo
   )
 })
 
-test('the newest of the past stays, in whole exchanges, as much as fits; what is told as left out is what is missing', () => {
+test('the newest exchanges stay whole as far as they fit; the rest is told as left out', () => {
   fc.assert(
     fc.property(sizes, all => {
       const { messages, attachments, conversation, whole, window, cut = nothingCut } = given(all)
@@ -238,7 +238,7 @@ const long: Tool = {
 }
 const short: Tool = { ...long, name: 'short', run: () => ({ content: 'r' }) }
 const small = { contextTokens: 800, outputTokensMax: 100 }
-test('a conversation that outgrows the window goes on: readers are told once what the model was not given', async () => {
+test('a conversation beyond the window goes on; readers are told once what is left', async () => {
   const engine = await startEngine(
     request => {
       const tool = { look: 'long', brief: 'short' }[lastWords(request)]

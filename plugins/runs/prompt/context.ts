@@ -99,12 +99,9 @@ function shorten(
     const message = messages[at]!
     if (message.role !== 'tool' || message.content.length <= resultExcerptChars + leftOutChars)
       continue
-    messages[at] = {
-      ...message,
-      content:
-        `${message.content.slice(0, resultExcerptChars)}\n[${message.content.length - resultExcerptChars} ` +
-        'characters left out]',
-    }
+    const excerpt = message.content.slice(0, resultExcerptChars)
+    const leftOut = message.content.length - resultExcerptChars
+    messages[at] = { ...message, content: `${excerpt}\n[${leftOut} characters left out]` }
     shortened++
   }
   return { messages, shortened }

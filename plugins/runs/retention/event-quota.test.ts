@@ -49,7 +49,7 @@ async function served(env: Record<string, string> = {}) {
   }
 }
 
-test('beyond the bound the oldest ended runs are forgotten but for their ends; others, and other organisations, keep theirs', async () => {
+test("beyond the bound an organisation's oldest ended runs keep only their ends", async () => {
   const { server, run, read, get, counted, until, figure } = await served({
     RUNS_EVENTS_BYTES_MAX_PER_ORG: String(4 * runBytes),
   })
@@ -133,7 +133,7 @@ test('a run under way is never touched, whatever else is kept', async () => {
   await server.stop()
 })
 
-test('without a bound nothing goes for its size, and a count that is wrong is put right before anything goes', async () => {
+test('without a bound nothing goes for its size; a wrong count is corrected first', async () => {
   const free = await served()
   const account = await free.server.account()
   const id = await free.run(account)
@@ -171,7 +171,7 @@ test('what goes by its age leaves the count', async () => {
   await server.stop()
 })
 
-test('forks keep no events of their own: the count is what the original keeps, before and after it is forgotten', async () => {
+test("forks keep no events: the count is the original's, before and after it goes", async () => {
   const { server, storage, run, counted, get, until, figure } = await served({
     RUNS_EVENTS_KEPT_MS: '1500',
     RUNS_KEYS_KEPT_MS: '1500',

@@ -86,7 +86,7 @@ test('whoever comes back with any cursor reads exactly the rest, before and afte
   )
 })
 
-test('a long answer becomes a few records of bounded size; a crash at any rewrite is repaired by repeating it', async () => {
+test('a long answer becomes few bounded records; a repeated rewrite repairs a crash', async () => {
   const log = memoryEventlog()
   const piece = 'x'.repeat(1000)
   for (let n = 0; n < 700; n++)
@@ -200,7 +200,7 @@ test('over the API nobody notices that a log was made small', async () => {
   await server.stop()
 })
 
-test('when the time of the events is over a reader is told what is gone, and how the run ended', async () => {
+test("after the events' time a reader is told what is gone, and how the run ended", async () => {
   const { server, token, figure, start, read, until, verify } = await served({
     RUNS_COMPACT_AFTER_MS: '0',
     RUNS_EVENTS_KEPT_MS: '200',
@@ -232,7 +232,7 @@ test('when the time of the events is over a reader is told what is gone, and how
   await server.stop()
 })
 
-test('whoever looks for a range of one field reads in its order: in another, a storage walks through all there is', async () => {
+test('a query for a range of one field reads in the order of that field', async () => {
   const engine = memoryStorage(systemClock())
   const walks = new Set<string>()
   const seen = new Set<string>()

@@ -93,7 +93,7 @@ test('a busy conversation can be forked, and not cut back', async () => {
   await who.call('POST', `/runs/${run.run_id}/cancel`)
 })
 
-test('a conversation shows the events of what is going on, not of what waits behind it', async () => {
+test('a conversation shows the events of what goes on, not of what waits behind it', async () => {
   const who = await talker()
   const run = (await who.call('POST', '/chat', { message: '[[stall_after=2]]' })).body as Started
   await readEvents(await server.stream(who.token, run.run_id), ({ event }) => event === 'token')
@@ -114,7 +114,7 @@ test('a conversation shows the events of what is going on, not of what waits beh
   await who.call('POST', `/runs/${run.run_id}/cancel`)
 })
 
-test('cut back to an answer or to a request, what follows is gone, also for the model', async () => {
+test('a cut back to a message removes what follows, for the model too', async () => {
   const who = await talker()
   const id = await talk(who, 'one', 'two', 'three')
   const all = await who.messages(id)
@@ -130,7 +130,7 @@ test('cut back to an answer or to a request, what follows is gone, also for the 
     assert.is((await who.call('POST', `/sessions/${id}/truncate`, { message_id })).status, 404)
 })
 
-test("a search finds every word in requests, answers and titles, page by page, and only one's own", async () => {
+test("a search finds every word of one's own conversations, page by page", async () => {
   const who = await talker()
   const stranger = await talker()
   const harbour = await talk(who, 'Harbour')

@@ -125,7 +125,7 @@ const writeSessions = async (
   return ids
 }
 
-test('what was said before there was an index is found, every conversation of it, page by page, at the same cost however many there are', async () => {
+test('a search finds what was said before there was an index, at the same cost', async () => {
   const few = await server.account()
   const many = await server.account()
   const [one, other] = [searcher(few), searcher(many)]

@@ -35,7 +35,8 @@ function excerptOf({ text, highlights }: Hit): string {
   const start = highlights[0]?.[0] ?? 0
   const from = Math.max(0, start - aroundChars)
   const to = Math.min(text.length, start + aroundChars)
-  return `${from > 0 ? '…' : ''}${text.slice(isLow(text, from) ? from + 1 : from, isLow(text, to) ? to + 1 : to).trim()}${to < text.length ? '…' : ''}`
+  const [begin, end] = [from, to].map(at => (isLow(text, at) ? at + 1 : at))
+  return `${from > 0 ? '…' : ''}${text.slice(begin, end).trim()}${to < text.length ? '…' : ''}`
 }
 function take({ matches }: Group, hit: Hit): void {
   const { run } = partsOf(hit.id)

@@ -300,10 +300,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     renamed(session: Session): void {
       void writeTitles(session, [session]).catch(failed)
     },
-    /**
-     * What others left undone, and what was said before there was an index: a bounded number of
-     * each.
-     */
+    /** What others left undone, and what was said before there was an index: each bounded. */
     async catchUp(): Promise<void> {
       const due = { lt: clock.now() - staleMs }
       const all = store.system(transcriptsReason)

@@ -50,7 +50,7 @@ const mark = (at: number): Deltas => [
   { type: 'checkpoint', checkpoint: { response: 'resp_7', at } },
 ]
 
-test('resume: the provider is asked to go on from the last mark; what it says again is not shown again', async () => {
+test('resume: the provider goes on from the last mark; nothing is shown twice', async () => {
   const engine = await meet(
     turns(
       [[text('one '), text('two ')], mark(2), [text('thr')], 'cut'],
@@ -90,7 +90,7 @@ test('resume: the provider is asked to go on from the last mark; what it says ag
   await engine.stop()
 })
 
-test('resume: where the provider has lost it, or refuses, the text that stands is continued in another way', async () => {
+test('resume: where the provider cannot, the text is continued in another way', async () => {
   for (const error of [fault('MODEL_REFUSED', { why: 'there is no such response' }), broken()]) {
     const engine = await meet(
       function* (_, asked) {
@@ -115,7 +115,7 @@ test('resume: where the provider has lost it, or refuses, the text that stands i
   }
 })
 
-test('accept: whole tool calls of an answer that broke off are made, once, and nothing is asked or said again', async () => {
+test('accept: whole tool calls of a broken answer are made once, nothing asked again', async () => {
   const engine = await meet(function* (request, asked) {
     if (asked > 0) return yield* says(`I see ${resultsIn(request)[0]}`)
     yield [text('I look. '), called('c1', 'look')]
@@ -142,8 +142,7 @@ test('accept: whole tool calls of an answer that broke off are made, once, and n
     { role: 'tool', callId: 'c1', content: 'a lighthouse' },
   ])
   assert.is(saidIn(list), 'I look. \n\nI see a lighthouse')
-  // What the provider could not count any more is estimated: two tokens of text; the second call
-  // said ten.
+  // What the provider could not count is estimated: two tokens of text; the second call said ten.
   assert.equal(
     dataOf(list, 'usage').map(({ output_tokens: output, model_calls: times }) => [output, times]),
     [[12, 2]],
@@ -151,7 +150,7 @@ test('accept: whole tool calls of an answer that broke off are made, once, and n
   await engine.stop()
 })
 
-test('where a further call had begun, none is made: the answer is continued and calls again', async () => {
+test('after a further call had begun, none is made: the answer goes on, calls again', async () => {
   const engine = await meet(function* ({ prefill }, asked) {
     if (asked === 0)
       yield [text('I look. '), called('c1', 'look'), { type: 'tool_open', id: 'c2', name: 'look' }]
@@ -185,7 +184,7 @@ test('where a further call had begun, none is made: the answer is continued and 
 const half =
   `${'The harbour was dredged and the pier was mended. '.repeat(9)}The lighthouse was built ` +
   'in '
-test('instruct: a model that cannot be made to continue is told to, and what it repeats is not shown', async () => {
+test('instruct: a model is told to continue, and what it repeats is not shown', async () => {
   const engine = await meet(
     turns(
       [[text(half)], 'cut'],
@@ -232,7 +231,7 @@ test('prefill: the model is given its own beginning, without deliberation', asyn
   await engine.stop()
 })
 
-test('restart: deliberation alone begins again; nothing of the first try stays, and the customer pays the second', async () => {
+test('restart: deliberation alone begins again; the customer pays the second try', async () => {
   const first = { type: 'reasoning', text: half } as const
   const model: Model = { price: { inputPer1k: 0, outputPer1k: 1000, minimum: 1 } }
   for (const more of [{}, { app_name: 'careful' }]) {
@@ -277,7 +276,7 @@ test('restart: deliberation alone begins again; nothing of the first try stays, 
   }
 })
 
-test('instruct: a short text goes on, too, and a model that begins again is not heard twice', async () => {
+test('instruct: a short text goes on; a model that begins again is not heard twice', async () => {
   for (const [shown, again] of [
     ['It', 'It is 1907.'],
     ['It is 19', '07.'],
@@ -300,7 +299,7 @@ test('instruct: a short text goes on, too, and a model that begins again is not 
   }
 })
 
-test('regenerate: an agent that wants a new beginning shows on from where the same words end; another answer ends the run with what there is', async () => {
+test('regenerate: an agent goes on from where the same words end, or ends the run', async () => {
   for (const [again, said, ended] of [
     [`${half}1907.`, `${half}1907.`, 'done'],
     [`${half.slice(0, 60)} or so`, half, undefined],
@@ -324,7 +323,7 @@ test('regenerate: an agent that wants a new beginning shows on from where the sa
   }
 })
 
-test('what a provider refuses is tried in the next way: no prefill, no instruction, then the same words again', async () => {
+test('each refusal leads to the next way: no prefill, no instruction, the same words', async () => {
   const engine = await meet(
     function* ({ prefill, messages }, asked) {
       if (asked === 0) yield [text(half)]
@@ -386,7 +385,7 @@ test('whatever breaks, the fragments in a row are the answer that is kept', asyn
   )
 })
 
-test('a run that is cancelled in mid-call pays for what was sent and for what was streamed, deliberation included', async () => {
+test('a run cancelled in mid-call pays for what was sent and all that was streamed', async () => {
   const price = { inputPer1k: 1000, outputPer1k: 1000, minimum: 1 }
   const engine = await meet(
     async function* (request, asked) {
@@ -420,7 +419,7 @@ test('a run that is cancelled in mid-call pays for what was sent and for what wa
   await engine.stop()
 })
 
-test('a call that never comes further is given up after so many tries and costs nothing; each step forward begins the count anew', async () => {
+test('a call without progress is given up after some tries at no cost', async () => {
   const stuck = await meet(function* ({ prefill = '' }) {
     if (prefill === '') yield [text('one ')]
     throw broken()
@@ -452,7 +451,7 @@ test('a call that never comes further is given up after so many tries and costs 
   await slow.stop()
 })
 
-test('an answer that ends without its end is one that broke off; a provider that counts nothing is estimated', async () => {
+test('an answer without its end broke off; without counts, tokens are estimated', async () => {
   const engine = await meet(
     turns([[text('one ')]], [[text('two')], [{ type: 'finish', reason: 'stop' }]]),
   )

@@ -120,7 +120,7 @@ test('calls without effect run side by side; each result is told as it comes', a
   assert.equal(resultsIn(engine.model.requests.at(-1)!), ['reads a', 'reads b', 'reads c'])
 })
 
-test('what acts on the world runs alone and in order, unless it says that it need not', async () => {
+test('what acts on the world runs alone and in order, unless it says otherwise', async () => {
   for (const [message, order] of [
     ['sends a\nsends b', ['+a', '-a', '+b', '-b']],
     ['shy a\nshy b', ['+a', '-a', '+b', '-b']],
@@ -142,7 +142,7 @@ test('what acts on the world runs alone and in order, unless it says that it nee
   }
 })
 
-test('a tool under a key that is late has failed; faults, refusals and defaults come through as they are', async () => {
+test('a late tool under a key has failed; faults, refusals and defaults come through', async () => {
   fresh()
   const { run_id: id } = await engine.chat('late\nno\nfault\necho hi')
   assert.equal(await results(id), [
@@ -167,7 +167,7 @@ test('an agent offers and reaches its own tools alone', async () => {
   assert.equal([offered(engine.model.requests.at(-2)!).sort(), log], [['echo', 'reads'], []])
 })
 
-test('a run that is cancelled in the middle of a call ends at once; of what acts on the world nobody knows', async () => {
+test('a run cancelled in a call ends at once; the outcome of what acts is unknown', async () => {
   for (const [name, status] of [
     ['sends', 'unknown'],
     ['reads', 'failed'],
@@ -196,7 +196,7 @@ test('a run that is cancelled in the middle of a call ends at once; of what acts
   }
 })
 
-test('the audit has each call, whose it was and how it ended, and keeps it when the conversation is gone', async () => {
+test('the audit keeps each call, its user and its end, even without the conversation', async () => {
   fresh()
   const { run_id: id, session_id: sessionId } = await engine.chat('echo a\nno\nlate\nasks\nnobody')
   const { org_id: orgId, user_id: userId, token } = engine.who
@@ -232,7 +232,7 @@ test('the audit has each call, whose it was and how it ended, and keeps it when 
   assert.is((await audited(id)).length, 5)
 })
 
-test('a result of just the length that the model reads is whole; a character more is an artifact', async () => {
+test('a result of exactly the length that the model reads stays whole', async () => {
   const { run_id: id, session_id: sessionId } = await engine.chat('exact\nover')
   const list = await engine.read(id)
   const told = dataOf(list, 'tool_result')
@@ -256,7 +256,7 @@ test('a result of just the length that the model reads is whole; a character mor
   )
 })
 
-test('a crash around the artifact, or around the word that a call begins, leaves one artifact and one record', async () => {
+test("a crash around the artifact or the call's word leaves one artifact, one record", async () => {
   for (const [lost, times] of [
     ['artifact', 2],
     ['tool_call', 2],

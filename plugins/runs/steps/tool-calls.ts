@@ -47,9 +47,8 @@ export type Calling = {
 const timeoutDefaultMs = 30_000
 const errorCharsMax = 500
 /**
- * Where something is away: how often it is tried again, and how long before the first of these
- * tries, in milliseconds;
- *  twice as long before each further one, up to a bound. Together that is some seven seconds.
+ * Where something is away: how often it is tried again, and the milliseconds before the first try.
+ * They double before each further one, up to a bound. Together that is some seven seconds.
  */
 const awayTriesMax = 8
 const awayMs = 50
@@ -69,7 +68,8 @@ export function keyOf(runId: string, step: number, callId: string): string {
   const hex = createHash('sha256')
     .update(JSON.stringify([runId, step, callId]))
     .digest('hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-9${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+  const start = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}`
+  return `${start}-9${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
 type Info = Omit<ToolCallInfo, 'signal'>
@@ -133,8 +133,7 @@ async function within<T>(
   } finally {
     over.abort()
     await late
-    // A signal that is made of others stays for ever while somebody listens to it and it has not
-    // aborted.
+    // A signal made of others stays for ever while somebody listens to it and it has not aborted.
     limit.abort('over')
   }
 }
@@ -191,8 +190,7 @@ async function again(
 /**
  * What the platform's own parts have cut short by their absence goes on when they are back, where
  * it may. While the storage is away, another driver does; but it comes back in pieces, one
- * connection after
- * the other, so that once more is not enough. A part that stays away is told.
+ * connection after the other, so that once more is not enough. A part that stays away is told.
  */
 async function persist(
   tool: Tool,

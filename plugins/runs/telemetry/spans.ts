@@ -12,10 +12,7 @@ const conversation = ({ id, orgId, sessionId }: Run) => ({
 type Finish = Extract<ModelDelta, { type: 'finish' }>['reason']
 /** How a model call went, told once it is over. */
 export type CallSpan = { ended(usage: Usage, finish: Finish): void }
-/**
- * Spans of one driving of a run, each within the one before: the driving, its model calls, its
- * tools.
- */
+/** Spans of one driving of a run, each within the one before: driving, model calls, tools. */
 export type Traced = ReturnType<ReturnType<typeof createTraced>>
 
 export const createTraced =

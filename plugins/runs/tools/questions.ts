@@ -104,10 +104,8 @@ export function outcomeOf(
     }
   }
   const { options } = data as unknown as Extract<Question, { kind: 'user_choice' }>
-  return {
-    status: 'ok',
-    content:
-      'The user answered: ' +
-      `${(Array.isArray(answer) ? answer : [answer]).map(one => labelOf(options, String(one))).join('; ')}`,
-  }
+  const labels = (Array.isArray(answer) ? answer : [answer]).map(one =>
+    labelOf(options, String(one)),
+  )
+  return { status: 'ok', content: `The user answered: ${labels.join('; ')}` }
 }

@@ -85,7 +85,7 @@ const respond = (runId: string, questionId: unknown, answer: unknown) =>
     body: { question_id: questionId, answer },
   })
 
-test('a call is announced, its result is told, the model answers from it, and the audit knows', async () => {
+test('a call is announced, its result is told to all, and the audit keeps it', async () => {
   const { run_id: runId } = await chat('[[tool=shout {"text":"hello"}]]')
   const list = await read(runId)
   assert.equal(
@@ -118,7 +118,7 @@ test('a call is announced, its result is told, the model answers from it, and th
   )
 })
 
-test('what cannot be called is told to the model, naming what is wrong, and the run goes on', async () => {
+test('the model is told what is wrong with a call, and the run goes on', async () => {
   for (const [call, why] of [
     ['nobody {}', /There is no tool "nobody"/],
     ['shout {"text":1}', /^text: /],
@@ -165,7 +165,7 @@ test('a long result is kept whole as an artifact; the model reads its beginning'
   )
 })
 
-test('a question waits for its user, holds nothing meanwhile, takes one answer that fits, and the same stream goes on', async () => {
+test('a question holds nothing, takes one fitting answer, and the stream goes on', async () => {
   const { run_id: runId, session_id: sessionId } = await chat(
     '[[tool=ask_user {"question":"Which?","options":["red","blue"]}]]',
   )

@@ -1,5 +1,4 @@
-// `verify` on a living installation: clean after whatever clients did, and seeing what was tampered
-// with.
+// `verify` on a living installation: clean after all clients, and seeing what was tampered with.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { EventlogEngine } from '#ports/eventlog.ts'

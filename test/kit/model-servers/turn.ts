@@ -1,5 +1,4 @@
-// What a local model server is told to do with one call, and how a call is told to it: the same for
-// every wire.
+// What a local model server is told to do with one call, and how: the same for every wire.
 
 export type Call = {
   readonly id?: string
