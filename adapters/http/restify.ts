@@ -1,5 +1,5 @@
 // restify routes, and nothing else: sockets, targets, bodies, errors, CORS, answers and streams are
-// ours. See DECISIONS.md.
+// ours. Why: docs/decisions/0010-use-restify-for-routing-only.md.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { fault } from '#contracts/faults.ts'
