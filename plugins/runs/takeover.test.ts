@@ -17,7 +17,8 @@ let probed: () => ToolAnswer | 'not done' | undefined = () => undefined
 const tool = (name: string, more: Partial<Tool> = {}): Tool => ({ name, description: 'For a test.', parameters, run: (_, { key }) => { bodies.push({ name, key }); return { content: `${name} said so` } }, ...more })
 /** So many bodies are cut short by a storage that is away. */
 let falls = 1
-const away = () => fault('UNAVAILABLE', { what: 'The database', why: 'it is away' })
+let code: 'UNAVAILABLE' | 'STOPPING' = 'UNAVAILABLE'
+const away = () => (code === 'STOPPING' ? fault('STOPPING') : fault('UNAVAILABLE', { what: 'The database', why: 'it is away' }))
 const stumbling = (name: string, more: Partial<Tool>): Tool => tool(name, { ...more, run: (_, { key }) => {
   bodies.push({ name, key })
   if (bodies.length <= falls) throw away()
@@ -82,6 +83,10 @@ test('what the storage cuts short time after time goes on for a while; where it 
     assert.is(bodies.length, ran)
   }
   falls = 1
+  code = 'STOPPING'
+  const { results: stopping } = await goOn([took(1), wanted('retries'), accepted])
+  assert.equal(stopping, [['ok', 'retries said so']], 'a stop is no outcome')
+  code = 'UNAVAILABLE'
   for (const [records, times, expected] of [[[began('knows')], 2, ['ok', 'paid at noon']], [[began('knows')], 99, ['unknown', /not known/]], [[], 2, ['ok', 'paid at noon']]] as const) {
     let asked = 0
     probed = () => {

@@ -8,7 +8,7 @@ import { calculator as calculatorOf } from './calculator.ts'
 import { createReckoner } from './reckoner.ts'
 
 const undo: (() => unknown)[] = []
-const reckonerOf = (more: object = {}) => createReckoner({ config: { calculator_ms: 5000, calculator_threads_max: 2, calculator_waiting_max: 100, calculator_memory_mb: 32, ...more }, clock: systemClock(), log: () => undefined, defer: one => undo.push(one) })
+const reckonerOf = (more: object = {}, clock = systemClock()) => createReckoner({ config: { calculator_ms: 5000, calculator_threads_max: 2, calculator_waiting_max: 100, calculator_memory_mb: 32, ...more }, clock, log: () => undefined, defer: one => undo.push(one) })
 const calculator = calculatorOf({ reckoner: reckonerOf() })
 
 const refusal = (expression: string) => {
@@ -94,6 +94,16 @@ test('an undone reckoner ends its threads and refuses', async () => {
   await Promise.all(undo.splice(0).map(one => one()))
   assert.match(await under, 'not available')
   assert.match(await told(reckoner.reckon('1', forAnn)), 'stopping')
+})
+
+test('a process that was stopped for a while does not take its own standstill for a slow expression', async () => {
+  const clock = systemClock()
+  let naps = 0
+  // The first part of each limit is over at once, as it is when a stopped process goes on.
+  const stopped = { ...clock, sleep: (ms: number, signal?: AbortSignal) => (naps++ < 2 ? Promise.resolve() : clock.sleep(ms, signal)) }
+  const reckoner = reckonerOf({}, stopped)
+  assert.is(await reckoner.reckon('6 * 7', forAnn), '42')
+  assert.ok(naps >= 2)
 })
 
 test.run()

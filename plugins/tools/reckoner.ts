@@ -17,6 +17,8 @@ type Thread = { ask(expression: string): Promise<Reckoned>; readonly ready: Prom
 
 /** A thread that has not started after so many milliseconds will not. */
 const startMsMax = 30_000
+/** A time limit passes in so many parts: a process that was stopped for a while has lost one of them, as its threads have. */
+const limitParts = 10
 
 // Where this file came from tells what its neighbour is called: published packages carry JavaScript.
 const threadUrl = () => new URL(import.meta.url.replace(/reckoner\.(ts|js)[^/]*$/, 'arithmetic-thread.$1'))
@@ -69,10 +71,14 @@ export function createReckoner({ config, clock, log, defer }: Deps): Reckoner {
   let isClosed = false
 
   const refuse = (why: string): Fault => fault('INVALID_FIELD', { field: 'expression', why })
+  const passed = async (ms: number, signal: AbortSignal): Promise<'late'> => {
+    for (let part = 0; part < limitParts; part++) await clock.sleep(ms / limitParts, signal)
+    return 'late'
+  }
   const within = async <T>(ms: number, work: Promise<T>): Promise<T | 'late'> => {
     const over = new AbortController()
     try {
-      return await Promise.race([work, clock.sleep(ms, over.signal).then(() => 'late' as const, () => work)])
+      return await Promise.race([work, passed(ms, over.signal).catch(() => work)])
     } finally {
       over.abort()
     }
