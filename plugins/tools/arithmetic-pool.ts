@@ -38,6 +38,11 @@ type Thread = {
 
 /** A thread that has not started after so many milliseconds will not. */
 const startMsMax = 30_000
+/**
+ * A time limit passes in so many parts: a process that was stopped for a while has lost one of
+ * them, as its threads have.
+ */
+const limitParts = 10
 
 // Where this file came from tells what its neighbour is called: packages carry JavaScript.
 const threadUrl = () =>
@@ -102,16 +107,14 @@ export function createReckoner({ config, clock, log, defer }: Deps): Reckoner {
   let isClosed = false
 
   const refuse = (why: string): Fault => fault('INVALID_FIELD', { field: 'expression', why })
+  const passed = async (ms: number, signal: AbortSignal): Promise<'late'> => {
+    for (let part = 0; part < limitParts; part++) await clock.sleep(ms / limitParts, signal)
+    return 'late'
+  }
   const within = async <T>(ms: number, promise: Promise<T>): Promise<T | 'late'> => {
     const over = new AbortController()
     try {
-      return await Promise.race([
-        promise,
-        clock.sleep(ms, over.signal).then(
-          () => 'late' as const,
-          () => promise,
-        ),
-      ])
+      return await Promise.race([promise, passed(ms, over.signal).catch(() => promise)])
     } finally {
       over.abort()
     }

@@ -8,7 +8,7 @@ import { calculator as calculatorOf } from './calculator.ts'
 import { createReckoner } from './arithmetic-pool.ts'
 
 const undo: (() => unknown)[] = []
-const reckonerOf = (more: object = {}) =>
+const reckonerOf = (more: object = {}, clock = systemClock()) =>
   createReckoner({
     config: {
       calculator_ms: 5000,
@@ -17,7 +17,7 @@ const reckonerOf = (more: object = {}) =>
       calculator_memory_mb: 32,
       ...more,
     },
-    clock: systemClock(),
+    clock,
     log: () => undefined,
     defer: one => undo.push(one),
   })
@@ -304,6 +304,20 @@ test('an undone reckoner ends its threads and refuses', async () => {
   await Promise.all(undo.splice(0).map(one => one()))
   assert.match(await under, 'not available')
   assert.match(await told(reckoner.reckon('1', forAnn)), 'stopping')
+})
+
+test('the standstill of a stopped process is not taken for a slow expression', async () => {
+  const clock = systemClock()
+  let naps = 0
+  // The first part of each limit is over at once, as it is when a stopped process goes on.
+  const stopped = {
+    ...clock,
+    sleep: (ms: number, signal?: AbortSignal) =>
+      naps++ < 2 ? Promise.resolve() : clock.sleep(ms, signal),
+  }
+  const reckoner = reckonerOf({}, stopped)
+  assert.is(await reckoner.reckon('6 * 7', forAnn), '42')
+  assert.ok(naps >= 2)
 })
 
 test.run()

@@ -1,5 +1,5 @@
-// node test/sim/mutation-test.ts <name of a planted fault>: changes the source as it is loaded, sweeps, and
-// says after how many schedules something failed.
+// node test/sim/mutation-test.ts <name of a planted fault>
+// Changes the source as it is loaded, sweeps, and says how many schedules it took to fail.
 import { registerHooks } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'

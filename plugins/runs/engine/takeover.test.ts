@@ -35,7 +35,11 @@ const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
 })
 /** So many bodies are cut short by a storage that is away. */
 let falls = 1
-const away = () => fault('UNAVAILABLE', { what: 'The database', why: 'it is away' })
+let code: 'UNAVAILABLE' | 'STOPPING' = 'UNAVAILABLE'
+const away = () =>
+  code === 'STOPPING'
+    ? fault('STOPPING')
+    : fault('UNAVAILABLE', { what: 'The database', why: 'it is away' })
 const stumbling = (name: string, more: Partial<Tool>): Tool =>
   tool(name, {
     ...more,
@@ -185,6 +189,10 @@ test('a call that the storage cuts short again and again ends as unknown', async
     assert.is(bodies.length, ran)
   }
   falls = 1
+  code = 'STOPPING'
+  const { results: stopping } = await goOn([took(1), wanted('retries'), accepted])
+  assert.equal(stopping, [['ok', 'retries said so']], 'a stop is no outcome')
+  code = 'UNAVAILABLE'
   for (const [records, times, expected] of [
     [[began('knows')], 2, ['ok', 'paid at noon']],
     [[began('knows')], 99, ['unknown', /not known/]],

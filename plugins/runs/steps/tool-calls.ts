@@ -75,9 +75,12 @@ export function keyOf(runId: string, step: number, callId: string): string {
 type Info = Omit<ToolCallInfo, 'signal'>
 const effectOf = ({ effect = 'once' }: Tool) => effect
 
-/** Of the platform's own: what a body did before it was told this may stand all the same. */
+/**
+ * Of the platform's own: what a body did before it was told this may stand all the same.
+ * A stop is no outcome either: the next process continues.
+ */
 const isAway = (error: unknown): boolean =>
-  isFault(error) && (error.code === 'UNAVAILABLE' || error.code === 'STORAGE_FULL')
+  isFault(error) && ['UNAVAILABLE', 'STORAGE_FULL', 'STOPPING'].includes(error.code)
 /** `away`: it failed because something that the platform stands on was away. */
 type Failure = Outcome & { readonly away?: true }
 
