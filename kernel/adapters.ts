@@ -9,7 +9,7 @@ import type { Queue } from '#ports/queue.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
 import type { Metric } from 'prom-client'
 import { valueIn, type Environment, type Settings } from './settings.ts'
-import { readWritten } from './management/sources.ts'
+import { readJson } from './management/sources.ts'
 
 type Meter = {
   watch<T extends object>(port: string, engine: T): T
@@ -53,7 +53,7 @@ export const schemesOf = (port: string, folders: readonly string[]): string[] =>
 export type Added = readonly { readonly folder: string }[]
 export const addedPath = (dataDir: string) => join(dataDir, 'adapters.json')
 export const addedIn = (dataDir: string) =>
-  readWritten<Added>(addedPath(dataDir), [], list =>
+  readJson<Added>(addedPath(dataDir), [], list =>
     list.map(one => ({ ...one, folder: join(one.folder) })),
   )
 /** ADAPTERS_DIR: folders with commas between them; then what was added. */
@@ -241,10 +241,12 @@ export async function bindAdapters({
     throw error
   }
   // Adapters know each other as they are; everybody else meets them through the meter.
-  const { createMeter } = (await import(new URL(`_shared/adapter-metrics${kind}`, home).href)) as {
-    createMeter: (clock: Clock) => Meter
+  const { createAdapterMetrics } = (await import(
+    new URL(`_shared/adapter-metrics${kind}`, home).href
+  )) as {
+    createAdapterMetrics: (clock: Clock) => Meter
   }
-  const meter = createMeter(engine<Clock>('clock'))
+  const meter = createAdapterMetrics(engine<Clock>('clock'))
   const faces = new Map(
     [...bound].map(
       ([name, part]) => [name, unwatched.has(name) ? part : meter.watch(name, part)] as const,

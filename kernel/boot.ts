@@ -7,21 +7,21 @@ import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import { CopyMark, type StorageEngine } from '#ports/storage.ts'
 import { bindAdapters, foldersOf } from './adapters.ts'
-import { createChoices } from './management/desired-state.ts'
-import { createGenerations } from './module-loader.ts'
-import type { Roster } from './kernel-ports.ts'
+import { createDesiredState } from './management/desired-state.ts'
+import { createModuleLoader } from './module-loader.ts'
+import type { PluginRegistry } from './kernel-ports.ts'
 import { createKernel, type Kernel } from './kernel.ts'
 import { createCrashes } from './loading/crashes.ts'
 import { createLog } from './telemetry/log.ts'
-import { createPeers } from './management/broadcast.ts'
+import { createBroadcast } from './management/broadcast.ts'
 import type { Plugin } from './plugin.ts'
-import { createRoster } from './management/plugin-registry.ts'
+import { createPluginRegistry } from './management/plugin-registry.ts'
 import { readSettings, type Environment, type Settings } from './settings.ts'
-import { createThreads } from './isolation/proxy-plugin.ts'
+import { createIsolation } from './isolation/proxy-plugin.ts'
 
 export type Booted = {
   readonly kernel: Kernel
-  readonly roster: Roster
+  readonly roster: PluginRegistry
   readonly settings: Settings
   readonly engine: <T>(port: string) => T
   readonly log: Log
@@ -79,8 +79,8 @@ export async function boot({
       'clock',
     )) as Clock
   const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
-  const generations = createGenerations(clock.id())
-  const threads = createThreads({
+  const generations = createModuleLoader(clock.id())
+  const threads = createIsolation({
     clock,
     clockUrl: settings.CLOCK_URL,
     folders: foldersOf(settings),
@@ -93,8 +93,8 @@ export async function boot({
     },
   )
   const storage = engines.engine<StorageEngine>('storage')
-  const choices = createChoices({ dataDir: settings.DATA_DIR, storage })
-  const peers = createPeers({
+  const choices = createDesiredState({ dataDir: settings.DATA_DIR, storage })
+  const peers = createBroadcast({
     eventlog: engines.engine<EventlogEngine>('eventlog'),
     clock,
     log,
@@ -116,10 +116,10 @@ export async function boot({
     endsMax: settings.PLUGIN_CRASHES_MAX,
     withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
   })
-  const roster = createRoster({
+  const roster = createPluginRegistry({
     choices,
     crashes,
-    changed: what => peers.tell('plugins', what ?? null),
+    changed: what => peers.publish('plugins', what ?? null),
     pluginsDir: settings.PLUGINS_DIR,
     generations,
     threads,
@@ -162,7 +162,7 @@ export async function boot({
           ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
           failed,
         )
-    peers.hear('plugins', what =>
+    peers.subscribe('plugins', what =>
       what === null
         ? reconcile()
         : void roster.followBack((what as { rolledBack: string }).rolledBack).catch(failed),

@@ -6,7 +6,7 @@ import { pathOf } from './endpoint.ts'
 import { reservedNames, type Plugin } from './plugin.ts'
 
 export const kernelVersion = '1.0.0'
-export type Plan = {
+export type DependencyOrder = {
   readonly order: readonly Plugin[]
   /** service token id → who provides it, under which name. */
   readonly providers: ReadonlyMap<string, { plugin: string; service: string; version: string }>
@@ -77,7 +77,10 @@ function checkClashes(plugins: readonly Plugin[]): void {
   }
 }
 
-export function planOf(plugins: readonly Plugin[], isPort: (token: Token) => boolean): Plan {
+export function dependencyOrderOf(
+  plugins: readonly Plugin[],
+  isPort: (token: Token) => boolean,
+): DependencyOrder {
   plugins.forEach(checkAlone)
   checkClashes(plugins)
   const providers = new Map(
@@ -134,7 +137,7 @@ export function planOf(plugins: readonly Plugin[], isPort: (token: Token) => boo
 }
 
 /** The changed plugins and everybody who, directly or not, takes a service of theirs. */
-export function affected(plan: Plan, changed: ReadonlySet<string>): Set<string> {
+export function affected(plan: DependencyOrder, changed: ReadonlySet<string>): Set<string> {
   const result = new Set(changed)
   for (const plugin of plan.order) {
     const takes = Object.values(plugin.uses ?? {}).some(

@@ -17,15 +17,15 @@ export {
 } from './plugin.ts'
 export {
   Host,
-  Peers,
+  Broadcast as Peers,
   Plugins,
   type Check,
-  type Introspection,
-  type Listed,
+  type KernelInfo as Introspection,
+  type PluginStatus as Listed,
   type MountedOperation,
-  type Peering,
+  type Broadcasting as Peering,
   type Role,
-  type Roster,
+  type PluginRegistry as Roster,
 } from './kernel-ports.ts'
 export {
   reply,

@@ -4,10 +4,10 @@ import type { TSchema } from 'typebox'
 import type { Clock } from '#ports/clock.ts'
 import type { Lifecycle } from '#ports/token.ts'
 import type { Engines } from './adapters.ts'
-import type { Check, Introspection, Role } from './kernel-ports.ts'
+import type { Check, KernelInfo, Role } from './kernel-ports.ts'
 import type { OpenStreams } from './access/open-streams.ts'
 import { kernelVersion } from './dependency-order.ts'
-import type { Table } from './routing-table.ts'
+import type { RoutingTable } from './routing-table.ts'
 
 /** A part that does not answer within this is reported as not healthy, in milliseconds. */
 const healthMsMax = 2000
@@ -18,11 +18,11 @@ type Parts = {
   readonly clock: Clock
   readonly engines: Engines
   readonly metrics: Registry
-  readonly table: () => Table
+  readonly table: () => RoutingTable
   readonly serving: () => boolean
 }
 
-export function introspect({
+export function createKernelInfo({
   streams,
   role,
   clock,
@@ -30,7 +30,7 @@ export function introspect({
   metrics,
   table,
   serving,
-}: Parts): Introspection {
+}: Parts): KernelInfo {
   const asked = async (name: string, probe: () => Promise<unknown>): Promise<Check> => {
     const enough = new AbortController()
     const late = clock

@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox'
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import type { Registry } from 'prom-client'
 import { port, type Json } from '#ports/token.ts'
-import type { Bounds } from './isolation/manifest.ts'
+import type { ResourceLimits } from './isolation/manifest.ts'
 
 /** An operation that is served. `path` includes its mount; `plugin`: whose it is. */
 export type MountedOperation = {
@@ -18,7 +18,7 @@ export type Check = { readonly name: string; readonly ok: boolean; readonly deta
  * What a process does: `api` answers requests, `worker` drives runs and does jobs, `all` does both.
  */
 export type Role = 'all' | 'api' | 'worker'
-export type Introspection = {
+export type KernelInfo = {
   readonly version: string
   /** Of this start of this process; no other ever has the same. */
   readonly processId: string
@@ -55,7 +55,7 @@ export type Introspection = {
 }
 
 /** One plugin and how it stands. */
-export type Listed = {
+export type PluginStatus = {
   readonly name: string
   readonly version: string
   readonly state: 'serving' | 'off' | 'failed'
@@ -66,7 +66,7 @@ export type Listed = {
   /** Those that it is limited to; null: everybody. */
   readonly organisations: readonly string[] | null
   /** What it may take of the thread that it runs in; null: it runs in the process. */
-  readonly isolated: Bounds | null
+  readonly isolated: ResourceLimits | null
   /** Why it failed. */
   readonly detail: string
 }
@@ -74,33 +74,33 @@ export type Listed = {
  * Changes which plugins serve. Each change resolves when the new set serves; calls under way end on
  * the old one. PLUGIN_REFUSED says why, and what goes on serving; NOT_FOUND for an unknown name.
  */
-export type Roster = {
+export type PluginRegistry = {
   /** What serves, what was taken out, and what failed. */
-  list(): readonly Listed[]
+  list(): readonly PluginStatus[]
   /**
    * A path, or the name of one that was unloaded. It is loaded again at the next start. `replace`:
    * in place of the plugin of that name, wherever that came from. `isolated`: in a thread.
    */
   load(
     what: string,
-    options?: { readonly replace?: boolean; readonly isolated?: Bounds },
-  ): Promise<Listed>
+    options?: { readonly replace?: boolean; readonly isolated?: ResourceLimits },
+  ): Promise<PluginStatus>
   /** Reads it again from its files. */
-  reload(name: string): Promise<Listed>
+  reload(name: string): Promise<PluginStatus>
   /** Back to the generation before; again: forth. */
-  rollback(name: string): Promise<Listed>
+  rollback(name: string): Promise<PluginStatus>
   /** It stays out at the next start. */
   unload(name: string): Promise<{ readonly name: string }>
   /**
    * For these organisations alone, or (null) for everybody: its operations are unknown to others,
    * its tools and the like are not offered to them. Its jobs and services go on.
    */
-  enable(name: string, organisations: readonly string[] | null): Promise<Listed>
+  enable(name: string, organisations: readonly string[] | null): Promise<PluginStatus>
   /**
    * In a thread of its own within these bounds, or (null) in the process; chosen for its next
    * starts and versions too. A thread keeps slips away from others; it is no security boundary.
    */
-  isolate(name: string, bounds: Bounds | null): Promise<Listed>
+  isolate(name: string, bounds: ResourceLimits | null): Promise<PluginStatus>
   /** Would it load? Nothing changes. `isolated`: it is looked at in a thread. */
   check(
     path: string,
@@ -110,26 +110,26 @@ export type Roster = {
   reconcile(): Promise<{ readonly changes: readonly string[] }>
 }
 /** For plugins that change which plugins serve. @example plugins/operator/plugin.ts#routes */
-export const Plugins = port<Roster>('plugins')
+export const Plugins = port<PluginRegistry>('plugins')
 
 /**
  * What processes that share a storage tell each other: hints, which may be lost, and on which
  * nothing depends.
  */
-export type Peering = {
+export type Broadcasting = {
   /** To every other process; at once, and without waiting for anybody. */
-  tell(topic: string, data: Json): void
+  publish(topic: string, data: Json): void
   /** What others tell, from now on; `undo` ends it. */
-  hear(topic: string, act: (data: Json) => void): () => void
+  subscribe(topic: string, act: (data: Json) => void): () => void
 }
 /**
  * The other processes on the same storage; silent where there can be none. @example
- * plugins/runs/engine/timers.ts#keepTime
+ * plugins/runs/engine/timers.ts#startTimers
  */
-export const Peers = port<Peering>('peers')
+export const Broadcast = port<Broadcasting>('peers')
 
 /**
  * What the kernel knows about itself: operations, events, health, metrics. @example
  * plugins/docs/plugin.ts
  */
-export const Host = port<Introspection>('host')
+export const Host = port<KernelInfo>('host')

@@ -12,18 +12,18 @@ import type { Token } from '#ports/token.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
-import { Host, Peers, Plugins, type Peering } from './kernel-ports.ts'
+import { Host, Broadcast, Plugins, type Broadcasting } from './kernel-ports.ts'
 import { createInstance, type Instance } from './instance.ts'
-import { introspect } from './kernel-info.ts'
+import { createKernelInfo } from './kernel-info.ts'
 import { stayAwake } from './loading/awake.ts'
 import { checkDeclared } from './loading/declared.ts'
 import { createJobs } from './loading/jobs.ts'
 import { checkItems } from './loading/items.ts'
 import { createSteps, stopUndoMsMax } from './loading/steps.ts'
-import type { LivingRoster } from './management/plugin-registry.ts'
+import type { RegistryService } from './management/plugin-registry.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { createOpenStreams } from './access/open-streams.ts'
-import { affected, planOf, type Plan } from './dependency-order.ts'
+import { affected, dependencyOrderOf, type DependencyOrder } from './dependency-order.ts'
 import {
   Authenticators,
   PluginFiles,
@@ -33,10 +33,15 @@ import {
   type Scope,
 } from './plugin.ts'
 import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
-import { emptyTable, methodOf, tabulate, type Table } from './routing-table.ts'
+import {
+  emptyRoutingTable,
+  methodOf,
+  createRoutingTable,
+  type RoutingTable,
+} from './routing-table.ts'
 import { defineCollection } from './scoped-ports/define.ts'
 import { declaredPeers } from './scoped-ports/declared.ts'
-import { faceOf } from './scoped-ports/face.ts'
+import { scopedPort } from './scoped-ports/face.ts'
 
 export type KernelParts = {
   readonly env: Environment
@@ -44,9 +49,9 @@ export type KernelParts = {
   readonly engines: Engines
   readonly log: Log
   readonly strict?: boolean
-  readonly peers: Peering
+  readonly peers: Broadcasting
   /** Who changes the set of plugins, for those that may ask for it. */
-  readonly roster: () => LivingRoster
+  readonly roster: () => RegistryService
 }
 
 export function createKernel({
@@ -67,7 +72,7 @@ export function createKernel({
   )
   const jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE, metrics.job)
   const steps = createSteps({ clock, msMax: settings.PLUGIN_STEP_MS })
-  let table = emptyTable
+  let table = emptyRoutingTable
   let generation = 0
   let serving = false
   let changing: Promise<unknown> = Promise.resolve()
@@ -75,7 +80,7 @@ export function createKernel({
   const draining = new Set<Promise<unknown>>()
 
   const streams = createOpenStreams({ clock })
-  const host = introspect({
+  const host = createKernelInfo({
     streams,
     role: settings.ROLE,
     clock,
@@ -98,7 +103,7 @@ export function createKernel({
   const isPort = (token: Token) =>
     token.id === Host.id ||
     token.id === Plugins.id ||
-    token.id === Peers.id ||
+    token.id === Broadcast.id ||
     engines.entries().some(([name]) => token.id === `port:${name}`)
 
   /** The same list each time, unless something is limited to some organisations. */
@@ -117,7 +122,7 @@ export function createKernel({
     })
 
   const build = async (
-    plan: Plan,
+    plan: DependencyOrder,
     plugin: Plugin,
     fresh: ReadonlyMap<string, Instance>,
     alone: Promise<void>,
@@ -132,11 +137,16 @@ export function createKernel({
     const given = (token: Token, registry: Registry): unknown => {
       if (token.id === Host.id) return { ...host, metrics: registry, alone: () => alone }
       if (token.id === Plugins.id) return roster()
-      if (token.id === Peers.id) return declaredPeers(peers, plugin)
+      if (token.id === Broadcast.id) return declaredPeers(peers, plugin)
       if (token.id === SystemClock.id) return clock
       if (token.kind === 'point') return (scope?: Scope) => itemsFor(token.id, scope)
       if (token.kind === 'port')
-        return faceOf(token.id, engines.engine(token.id.slice('port:'.length)), plugin, mailWait)
+        return scopedPort(
+          token.id,
+          engines.engine(token.id.slice('port:'.length)),
+          plugin,
+          mailWait,
+        )
       const { plugin: provider, service } = plan.providers.get(token.id)!
       return (fresh.get(provider) ?? table.instances.get(provider)!).service(service)
     }
@@ -152,7 +162,7 @@ export function createKernel({
     })
   }
 
-  const rowsOf = ({ endpoints }: Table): Route[] =>
+  const rowsOf = ({ endpoints }: RoutingTable): Route[] =>
     [...endpoints]
       .filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere)
       .map(([id, endpoint]) => ({
@@ -161,7 +171,7 @@ export function createKernel({
         handle: request => dispatcher.handle(table.endpoints.get(id), request),
       }))
   /** The only visible moment: synchronous, and whole or not at all. */
-  const swap = (next: Table) => {
+  const swap = (next: RoutingTable) => {
     const sameRows = [...table.endpoints.keys()].join() === [...next.endpoints.keys()].join()
     const isNew = (instance: Instance) => table.instances.get(instance.plugin.name) !== instance
     // What others may still refuse comes before the table; refused, it is as it was.
@@ -216,7 +226,7 @@ export function createKernel({
    * Whatever lives on records of the old version must be able to live on with the new one, or there
    * must be none.
    */
-  const refuseStranding = async (changed: ReadonlySet<string>, plan: Plan) => {
+  const refuseStranding = async (changed: ReadonlySet<string>, plan: DependencyOrder) => {
     for (const { plugin, cradle } of table.instances.values()) {
       const next = plan.order.find(({ name }) => name === plugin.name)
       if (
@@ -248,7 +258,7 @@ export function createKernel({
   const transition = async (plugins: readonly Plugin[]) => {
     const alone = Promise.withResolvers<void>()
     checkFresh(plugins)
-    const plan = planOf(plugins, isPort)
+    const plan = dependencyOrderOf(plugins, isPort)
     const fresh = new Map<string, Instance>()
     const changed = new Set(
       plan.order
@@ -263,7 +273,7 @@ export function createKernel({
             plugin.name,
             await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')),
           )
-      const next = tabulate(
+      const next = createRoutingTable(
         table,
         new Map(
           plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!]),
@@ -319,7 +329,7 @@ export function createKernel({
     /** Refuses what cannot be planned or configured together, without building anything. */
     check(plugins: readonly Plugin[]): void {
       checkFresh(plugins)
-      for (const plugin of planOf(plugins, isPort).order)
+      for (const plugin of dependencyOrderOf(plugins, isPort).order)
         [readConfig, readRates].forEach(read => read(plugin, env))
     },
     async listen(): Promise<{ port: number }> {
@@ -384,7 +394,7 @@ export function createKernel({
       await inTime(changing, undoneUntil)
       await inTime(Promise.all(draining), undoneUntil)
       await retireAll([...table.instances.values()], until)
-      table = emptyTable
+      table = emptyRoutingTable
       left = 'the ports'
       await inTime(engines.close(), clock.monotonic() + stopUndoMsMax)
       sleep()

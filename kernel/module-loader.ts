@@ -99,10 +99,10 @@ function unchanged(view: View): View {
   return new Map([...view].filter(([file]) => !stale.has(file)))
 }
 
-export type Generations = ReturnType<typeof createGenerations>
+export type ModuleLoader = ReturnType<typeof createModuleLoader>
 
 /** `id`: of this kernel, for others may live in the same process. */
-export function createGenerations(id: string) {
+export function createModuleLoader(id: string) {
   /** By a plugin's folder. */
   const views = new Map<string, View>()
   let count = 0

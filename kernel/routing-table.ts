@@ -8,14 +8,18 @@ export type Contributed = {
   readonly items: readonly unknown[]
   readonly plugins: readonly string[]
 }
-export type Table = {
+export type RoutingTable = {
   readonly instances: ReadonlyMap<string, Instance>
   /** `METHOD /path` with its mount → what serves it. */
   readonly endpoints: ReadonlyMap<string, Endpoint>
   /** Token id of a point → the items that are contributed now, and by whom. */
   readonly points: ReadonlyMap<string, Contributed>
 }
-export const emptyTable: Table = { instances: new Map(), endpoints: new Map(), points: new Map() }
+export const emptyRoutingTable: RoutingTable = {
+  instances: new Map(),
+  endpoints: new Map(),
+  points: new Map(),
+}
 
 export const methodOf = ({ key }: Pick<Endpoint, 'key'>) => key.slice(0, key.indexOf(' ')) as Method
 const idOf = (endpoint: Pick<Endpoint, 'key' | 'path'>) => `${methodOf(endpoint)} ${endpoint.path}`
@@ -24,11 +28,11 @@ const idOf = (endpoint: Pick<Endpoint, 'key' | 'path'>) => `${methodOf(endpoint)
  * The next table. Endpoints of instances that stay are kept as they are: compiling them anew would
  * cost, and gain nothing.
  */
-export function tabulate(
-  current: Table,
+export function createRoutingTable(
+  current: RoutingTable,
   instances: ReadonlyMap<string, Instance>,
   strict: boolean,
-): Table {
+): RoutingTable {
   const points = new Map<string, { items: unknown[]; plugins: string[] }>()
   for (const { items, plugin } of instances.values())
     for (const { point, item } of items) {

@@ -2,7 +2,7 @@
 import { port, type Lifecycle } from './token.ts'
 
 /** `to`: one address. `html`: beside the text, never instead of it. */
-export type Letter = {
+export type Email = {
   readonly to: string
   readonly subject: string
   readonly text: string
@@ -14,7 +14,7 @@ export type Mailer = Lifecycle & {
    * Handed over (to the outbox or the next server) when it resolves. UNAVAILABLE when it cannot be;
    * INVALID_FIELD for an address or a subject with line breaks.
    */
-  send(letter: Letter, options?: { readonly signal?: AbortSignal }): Promise<void>
+  send(letter: Email, options?: { readonly signal?: AbortSignal }): Promise<void>
 }
 
 /**

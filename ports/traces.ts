@@ -39,6 +39,6 @@ export type Tracer = Lifecycle & {
 
 /**
  * For plugins that let operators see what they spend time on. @example
- * plugins/runs/telemetry/spans.ts#createTraced
+ * plugins/runs/telemetry/spans.ts#createRunSpans
  */
 export const Traces = port<Tracer>('traces')

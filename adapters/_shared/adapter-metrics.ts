@@ -49,8 +49,8 @@ function namesOf(engine: object): (string | symbol)[] {
   return [...names].filter(name => name !== 'constructor')
 }
 
-export type Meter = ReturnType<typeof createMeter>
-export function createMeter(clock: Pick<Clock, 'monotonic' | 'sleep'>) {
+export type AdapterMetrics = ReturnType<typeof createAdapterMetrics>
+export function createAdapterMetrics(clock: Pick<Clock, 'monotonic' | 'sleep'>) {
   const timings = new Map<string, Timing>()
   const failures = new Map<string, Failures>()
   const timingOf = (port: string, method: string): Timing => {

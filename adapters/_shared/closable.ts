@@ -8,7 +8,7 @@ export const closedFault = (what: string): Fault =>
  * `check` refuses with UNAVAILABLE once `shut` was called; `shut` is true the first time only, so
  * that closing twice is allowed.
  */
-export function gate(what: string) {
+export function closable(what: string) {
   let closed = false
   return {
     check(): void {
@@ -23,7 +23,7 @@ export function gate(what: string) {
 }
 
 /** A gate for work that takes its time. */
-export type WorkGate = {
+export type ClosableWork = {
   check(): void
   /** Aborts when it shuts. */
   readonly signal: AbortSignal
@@ -32,8 +32,8 @@ export type WorkGate = {
   /** Shuts, waits for all that is under way, and then does `last`, once. */
   close(last?: () => void | Promise<void>): Promise<void>
 }
-export function workGate(what: string): WorkGate {
-  const { check, shut } = gate(what)
+export function closableWork(what: string): ClosableWork {
+  const { check, shut } = closable(what)
   const closing = new AbortController()
   const underWay = new Set<Promise<unknown>>()
   return {

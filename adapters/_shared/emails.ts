@@ -1,8 +1,8 @@
 // What every mailer checks and writes alike.
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Letter } from '#ports/mail.ts'
-import { required } from './lazy-require.ts'
+import type { Email } from '#ports/mail.ts'
+import { lazyRequire } from './lazy-require.ts'
 
 export const FROM_DEFAULT = 'Agent Platform <no-reply@localhost>'
 const ADDRESS_MAX = 254
@@ -15,7 +15,7 @@ const CONTROL = /[\u0000-\u001f\u007f\u0085\u2028\u2029]/
 const ADDRESS = /^[^\s@<>()[\]\\,;:"]+@[^\s@<>()[\]\\,;:"]+$/
 
 /** INVALID_FIELD for what could reach another header or another reader. */
-export function checkLetter({ to, subject }: Letter): void {
+export function checkEmail({ to, subject }: Email): void {
   if (to.length > ADDRESS_MAX || CONTROL.test(to) || !ADDRESS.test(to))
     throw fault('INVALID_FIELD', { field: 'to', why: 'must be one plain e-mail address' })
   if (subject.length > SUBJECT_MAX || CONTROL.test(subject))
@@ -38,7 +38,7 @@ export function checkedFrom(from: string): string {
 
 /** A letter in the library's terms. Nothing in it makes the library read a file or the network. */
 export function messageOf(
-  { to, subject, text, html }: Letter,
+  { to, subject, text, html }: Email,
   { from, clock }: { from: string; clock: Pick<Clock, 'id' | 'now'> },
 ) {
   const domain = /@([^@<>\s]+?)>?$/.exec(from)?.[1] ?? 'localhost'
@@ -57,11 +57,11 @@ export function messageOf(
 }
 
 /** Loaded with the first letter, and without what it has for fetching over HTTP. */
-export const mailLibrary = () => required('nodemailer') as typeof import('nodemailer')
+export const mailLibrary = () => lazyRequire('nodemailer') as typeof import('nodemailer')
 
 /** The letter as RFC 5322 bytes with CRLF line ends. */
 export async function compose(
-  letter: Letter,
+  letter: Email,
   options: { from: string; clock: Pick<Clock, 'id' | 'now'> },
 ): Promise<Uint8Array> {
   const { message } = await mailLibrary()

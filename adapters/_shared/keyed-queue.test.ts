@@ -1,6 +1,6 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createLanes } from './keyed-queue.ts'
+import { createKeyedQueue } from './keyed-queue.ts'
 
 /** Steps that end when they are told to. */
 function steps() {
@@ -28,7 +28,7 @@ const turns = async () => {
 }
 
 test('calls on one id wait for each other, those on others do not', async () => {
-  const { one } = createLanes()
+  const { one } = createKeyedQueue()
   const { act, end, told } = steps()
   void one('a', act('first'))
   void one('a', act('second'))
@@ -40,7 +40,7 @@ test('calls on one id wait for each other, those on others do not', async () => 
 })
 
 test('a call on many waits for all before it, and all after it wait', async () => {
-  const { one, many } = createLanes()
+  const { one, many } = createKeyedQueue()
   const { act, end, told } = steps()
   void one('a', act('before'))
   void many(act('many'))
@@ -54,7 +54,7 @@ test('a call on many waits for all before it, and all after it wait', async () =
 })
 
 test('a look waits for what was asked before, and holds nobody up', async () => {
-  const { one, look } = createLanes()
+  const { one, look } = createKeyedQueue()
   const { act, end, told } = steps()
   void one('a', act('write'))
   void look(act('look'))
@@ -66,7 +66,7 @@ test('a look waits for what was asked before, and holds nobody up', async () => 
 })
 
 test('a failure reaches its caller alone, and stops nobody', async () => {
-  const { one, many, settled } = createLanes()
+  const { one, many, settled } = createKeyedQueue()
   const failed = one('a', () => Promise.reject(new Error('no'))).then(
     () => '',
     (error: Error) => error.message,

@@ -1,7 +1,7 @@
 // Calls on one document take effect in the order in which they were made, though connections run
 // side by side; calls on many wait for what was asked before them.
 
-export type Lanes = {
+export type KeyedQueue = {
   one<T>(id: string, act: () => Promise<T>): Promise<T>
   /** Later calls wait for it, too. */
   many<T>(act: () => Promise<T>): Promise<T>
@@ -10,7 +10,7 @@ export type Lanes = {
   settled(): Promise<void>
 }
 
-export function createLanes(): Lanes {
+export function createKeyedQueue(): KeyedQueue {
   const tails = new Map<string, Promise<unknown>>()
   let barrier: Promise<unknown> = Promise.resolve()
   const quiet = (promise: Promise<unknown>) => promise.catch(() => undefined)

@@ -3,4 +3,4 @@
 // `require` evaluates what is asked for.
 import { createRequire } from 'node:module'
 
-export const required = createRequire(import.meta.url)
+export const lazyRequire = createRequire(import.meta.url)

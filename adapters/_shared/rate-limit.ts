@@ -36,7 +36,7 @@ function window(
     : { count: open, waitMs: Math.max(1, Math.ceil(open.until - now)) }
 }
 
-export function judge(
+export function evaluate(
   name: string,
   rate: Rate,
   { known, now, cost }: { known: Count | undefined; now: number; cost: number },

@@ -18,7 +18,7 @@ import {
   writeThenPlace,
   type Files,
 } from '../_shared/atomic-file.ts'
-import { workGate, type WorkGate } from '../_shared/closable.ts'
+import { closableWork, type ClosableWork } from '../_shared/closable.ts'
 import { folderOf } from '../_shared/options.ts'
 
 const WHAT = 'The blob store'
@@ -51,7 +51,7 @@ async function* measured(
 }
 
 const fileBlobsOf =
-  ({ root, temporary, clock, files }: Place, { check, signal: closing, track }: WorkGate) =>
+  ({ root, temporary, clock, files }: Place, { check, signal: closing, track }: ClosableWork) =>
   (orgId: string): Blobs => {
     check()
     const home = join(root, checkedOrganisation(orgId))
@@ -192,7 +192,7 @@ export async function fileBlobs({
   await files.rm(probe)
   await sweepFolder(temporary, { now, idleMs: STALE_MS, files })
 
-  const gate = workGate(WHAT)
+  const gate = closableWork(WHAT)
   const { check } = gate
   return {
     within: fileBlobsOf({ root, temporary, clock, files }, gate),

@@ -5,7 +5,7 @@ import { defineAdapter } from '#ports/adapter.ts'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isHash } from '../_shared/blob-names.ts'
-import { closedFault, gate } from '../_shared/closable.ts'
+import { closedFault, closable } from '../_shared/closable.ts'
 import { wholeOption } from '../_shared/options.ts'
 
 const WHAT = 'The blob store'
@@ -19,7 +19,7 @@ export function memoryBlobs({
 } = {}): BlobsEngine {
   const blobs = new Map<string, Buffer>()
   let stored = 0
-  const { check, shut } = gate(WHAT)
+  const { check, shut } = closable(WHAT)
   const closing = new AbortController()
   return {
     within(orgId) {

@@ -9,8 +9,14 @@ import type { Blob, Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isHash } from '../_shared/blob-names.ts'
-import { workGate } from '../_shared/closable.ts'
-import { connect, orTold, told, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
+import { closableWork } from '../_shared/closable.ts'
+import {
+  connect,
+  orFault,
+  toFault,
+  urlOptions,
+  type Connection,
+} from '../_shared/mongodb/database.ts'
 
 type File = { _id: ObjectId; filename: string; length: number; chunkSize: number; uploadDate: Date }
 type Chunk = { _id: ObjectId; files_id: ObjectId; n: number; data: Binary }
@@ -35,7 +41,7 @@ const outOfDiskSpace = 14_031
 const failure = (error: unknown): unknown =>
   error instanceof MongoServerError && error.code === outOfDiskSpace
     ? fault('STORAGE_FULL', {}, { cause: error })
-    : told(error)
+    : toFault(error)
 
 /**
  * The bytes of `content` in chunks of one size, several at a time; only the last may be shorter.
@@ -76,13 +82,13 @@ export async function mongoBlobs({
   const files = db.collection<File>(`${bucketName}.files`)
   const chunks = db.collection<Chunk>(`${bucketName}.chunks`)
   const uploads = db.collection<Upload>(`${bucketName}.uploads`)
-  await orTold(
+  await orFault(
     Promise.all([
       files.createIndexes([{ name: 'address', key: { filename: 1 }, unique: true }]),
       chunks.createIndexes([{ name: 'files_id_1_n_1', key: { files_id: 1, n: 1 }, unique: true }]),
     ]),
   )
-  const { check, track, signal: closing, close: closeGate } = workGate(WHAT)
+  const { check, track, signal: closing, close: closeGate } = closableWork(WHAT)
   let sweptAt = clock.monotonic()
 
   /** Written before anything that a crash could leave lying; true while nobody has swept it. */
@@ -116,7 +122,7 @@ export async function mongoBlobs({
     if (clock.monotonic() - sweptAt < staleMs) return
     sweptAt = clock.monotonic()
     void track(sweep()).catch((error: unknown) =>
-      log('warn', 'blobs.sweep_failed', { error: (told(error) as Error).message }),
+      log('warn', 'blobs.sweep_failed', { error: (toFault(error) as Error).message }),
     )
   }
 
@@ -172,7 +178,7 @@ export async function mongoBlobs({
         .deleteOne({ _id })
         .then(() => drop(_id))
         .catch((reason: unknown) =>
-          log('warn', 'blobs.drop_failed', { error: (told(reason) as Error).message }),
+          log('warn', 'blobs.drop_failed', { error: (toFault(reason) as Error).message }),
         )
       if (blob && error instanceof MongoServerError && error.code === duplicate) return blob
       throw failure(error)
@@ -192,7 +198,7 @@ export async function mongoBlobs({
         check()
         signal?.throwIfAborted()
         const { start, end } = checkedRange(range)
-        const file = isHash(hash) ? await orTold(files.findOne({ filename: home + hash })) : null
+        const file = isHash(hash) ? await orFault(files.findOne({ filename: home + hash })) : null
         if (!file) throw fault('NOT_FOUND', { what: 'blob' })
         const stop = Math.min(end, file.length)
         if (start >= stop) return
@@ -215,12 +221,12 @@ export async function mongoBlobs({
             yield part
           }
         } catch (error) {
-          throw told(error)
+          throw toFault(error)
         } finally {
           await cursor.close()
         }
         if (at === stop) return
-        const isThere = await orTold(files.findOne({ _id: file._id }, { projection: { _id: 1 } }))
+        const isThere = await orFault(files.findOne({ _id: file._id }, { projection: { _id: 1 } }))
         // Removed while it was read.
         throw isThere
           ? fault('UNAVAILABLE', { what: WHAT, why: 'a part of this blob is missing' })
@@ -229,30 +235,30 @@ export async function mongoBlobs({
       async stat(hash) {
         check()
         const file = isHash(hash)
-          ? await orTold(files.findOne({ filename: home + hash }, { projection: { length: 1 } }))
+          ? await orFault(files.findOne({ filename: home + hash }, { projection: { length: 1 } }))
           : null
         return file ? { hash, bytes: file.length } : undefined
       },
       async remove(hash) {
         check()
         const file = isHash(hash)
-          ? await orTold(files.findOne({ filename: home + hash }, { projection: { _id: 1 } }))
+          ? await orFault(files.findOne({ filename: home + hash }, { projection: { _id: 1 } }))
           : null
         if (!file) return false
-        await orTold(note(file._id, true))
-        const { deletedCount } = await orTold(files.deleteOne({ _id: file._id }))
-        await orTold(drop(file._id))
+        await orFault(note(file._id, true))
+        const { deletedCount } = await orFault(files.deleteOne({ _id: file._id }))
+        await orFault(drop(file._id))
         return deletedCount === 1
       },
     }
   }
-  await orTold(sweep())
+  await orFault(sweep())
   return {
     within,
     async addresses({ after = '', limit }) {
       check()
       return (
-        await orTold(
+        await orFault(
           files
             .find(
               { filename: { $gt: after } },

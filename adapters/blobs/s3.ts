@@ -13,7 +13,7 @@ import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isAddress, isHash } from '../_shared/blob-names.ts'
 import { makeFolder } from '../_shared/atomic-file.ts'
-import { workGate } from '../_shared/closable.ts'
+import { closableWork } from '../_shared/closable.ts'
 import {
   linked,
   pauseAfter,
@@ -55,7 +55,7 @@ export async function s3Blobs({
   clock,
   log,
 }: World): Promise<BlobsEngine> {
-  const { check, track, signal: closing, close } = workGate(WHAT)
+  const { check, track, signal: closing, close } = closableWork(WHAT)
   const during = async <T>(
     signal: AbortSignal | undefined,
     work: (tries: { clock: Clock; log: Log; signal: AbortSignal }) => Promise<T>,

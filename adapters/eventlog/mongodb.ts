@@ -19,14 +19,14 @@ import {
 } from '../_shared/event-codec.ts'
 import { compareKeys } from '../_shared/documents.ts'
 import { createFanout } from '../_shared/fanout.ts'
-import { createLanes } from '../_shared/keyed-queue.ts'
+import { createKeyedQueue } from '../_shared/keyed-queue.ts'
 import { createLru } from '../_shared/lru.ts'
 import {
   closed as closedFault,
   connect,
   isUnanswered,
-  orTold,
-  told,
+  orFault,
+  toFault,
   urlOptions,
   type Connection,
 } from '../_shared/mongodb/database.ts'
@@ -87,7 +87,7 @@ function createWriter(segments: Kept<Segment>, sending: Send) {
       )
     } catch (error) {
       if (!(error instanceof MongoBulkWriteError) || isUnanswered(error))
-        return batch.forEach(({ failed }) => failed(told(error)))
+        return batch.forEach(({ failed }) => failed(toFault(error)))
       for (const one of [error.writeErrors].flat()) failures.set(one.index, one)
     }
     batch.forEach(({ done, failed }, at) => (failures.has(at) ? failed(failures.get(at)) : done()))
@@ -122,9 +122,9 @@ export async function mongoEventlog({
 }): Promise<EventlogEngine> {
   const segments = db.collection<Segment>('_segments')
   const heads = db.collection<Head>('_streams')
-  await orTold(segments.createIndexes([{ key: { s: 1, g: 1, l: 1 }, name: 'stream' }]))
+  await orFault(segments.createIndexes([{ key: { s: 1, g: 1, l: 1 }, name: 'stream' }]))
   const write = createWriter(segments, send)
-  const lanes = createLanes()
+  const lanes = createKeyedQueue()
   const standings = createLru<string, Standing>(standingsKept)
   const appends = new Map<string, Asked[]>()
   const stopping = new AbortController()
@@ -135,12 +135,12 @@ export async function mongoEventlog({
     if (isClosed) throw closedFault()
   }
   const headOf = async (name: string): Promise<Omit<Standing, 'last'>> => {
-    const head = await orTold(heads.findOne({ _id: name }))
+    const head = await orFault(heads.findOne({ _id: name }))
     return { edition: head?.g ?? 0, trimmed: head?.t ?? 0 }
   }
   const standingOf = async (name: string): Promise<Standing> => {
     const { edition, trimmed } = await headOf(name)
-    const end = await orTold(
+    const end = await orFault(
       segments.findOne({ s: name, g: edition }, { sort: { l: -1 }, projection: { l: 1 } }),
     )
     const standing = { edition, trimmed, last: Math.max(trimmed, end?.l ?? 0) }
@@ -170,7 +170,7 @@ export async function mongoEventlog({
   }> => {
     for (let tries = 0; tries < readTries; tries++) {
       const page = (g: number, position: number) =>
-        orTold(
+        orFault(
           segments
             .find({ s: name, g, l: { $gt: position } }, { sort: { l: 1 }, limit: segmentsRead })
             .toArray(),
@@ -230,9 +230,9 @@ export async function mongoEventlog({
     { edition, trimmed }: Standing,
     next: readonly Segment[],
   ): Promise<void> => {
-    await orTold(segments.deleteMany({ s: name, g: edition + 1 }))
-    await orTold(send(bound => segments.insertMany([...next], { ordered: true, ...bound })))
-    await orTold(
+    await orFault(segments.deleteMany({ s: name, g: edition + 1 }))
+    await orFault(send(bound => segments.insertMany([...next], { ordered: true, ...bound })))
+    await orFault(
       edition === 0 && trimmed === 0
         ? heads.updateOne(
             { _id: name },
@@ -241,7 +241,7 @@ export async function mongoEventlog({
           )
         : heads.updateOne({ _id: name, g: edition }, { $set: { g: edition + 1 } }),
     )
-    await orTold(segments.deleteMany({ s: name, g: edition }))
+    await orFault(segments.deleteMany({ s: name, g: edition }))
     standings.delete(name)
   }
   /** A segment's events outside the range, with their seqs. */
@@ -375,14 +375,14 @@ export async function mongoEventlog({
         const { edition, trimmed, last } = await standingOf(name)
         const end = Math.min(through, last)
         if (end <= trimmed) return
-        await orTold(
+        await orFault(
           heads.updateOne(
             { _id: name },
             { $max: { t: end }, $setOnInsert: { g: 0 } },
             { upsert: true },
           ),
         )
-        await orTold(segments.deleteMany({ s: name, g: edition, l: { $lte: end } }))
+        await orFault(segments.deleteMany({ s: name, g: edition, l: { $lte: end } }))
         standings.delete(name)
       })
     },
@@ -395,7 +395,7 @@ export async function mongoEventlog({
         const { from, through } = range
         if (through > last)
           throw fault('STREAM_MOVED', { stream: name, head: last, expect: through })
-        const old = await orTold(
+        const old = await orFault(
           segments.find({ s: name, g: edition }, { sort: { l: 1 } }).toArray(),
         )
         const kept = old.flatMap(segment => outside(segment, from, through))
@@ -417,7 +417,7 @@ export async function mongoEventlog({
         { projection: { _id: 0, s: 1 }, sort: { s: 1, g: 1, l: 1 } },
       ))
         if (names.add(s).size > limit) break
-      const trimmed = await orTold(
+      const trimmed = await orFault(
         heads
           .find({ _id: { $gt: after } }, { projection: { _id: 1 }, sort: { _id: 1 }, limit })
           .toArray(),
@@ -436,7 +436,7 @@ export async function mongoEventlog({
           throw fault('STREAM_MOVED', { stream: name, head: last, expect: after })
         standings.delete(name)
         if (last === 0 && after > 0)
-          await orTold(
+          await orFault(
             heads.updateOne(
               { _id: name },
               { $set: { t: after }, $setOnInsert: { g: 0 } },
@@ -449,7 +449,7 @@ export async function mongoEventlog({
               Promise.reject(
                 error.code === duplicate
                   ? fault('STREAM_MOVED', { stream: name, head: end, expect: after })
-                  : told(error),
+                  : toFault(error),
               ),
           )
       })
@@ -458,8 +458,8 @@ export async function mongoEventlog({
       check()
       await lanes.one(name, async () => {
         // Without its head an edition counts no more.
-        await orTold(heads.deleteOne({ _id: name }))
-        await orTold(segments.deleteMany({ s: name }))
+        await orFault(heads.deleteOne({ _id: name }))
+        await orFault(segments.deleteMany({ s: name }))
         standings.delete(name)
       })
     },

@@ -25,11 +25,11 @@ import {
 import { createShares } from '../_shared/http/shares.ts'
 import { streamBody } from '../_shared/http/stream-body.ts'
 import { createRedirect, readTls } from '../_shared/http/tls.ts'
-import { required } from '../_shared/lazy-require.ts'
+import { lazyRequire } from '../_shared/lazy-require.ts'
 import { createRouter, type Routed } from './restify/router.ts'
 
-const { createServer: createPlainServer } = required('node:http') as typeof import('node:http')
-const { createServer: createTlsServer } = required('node:https') as typeof import('node:https')
+const { createServer: createPlainServer } = lazyRequire('node:http') as typeof import('node:http')
+const { createServer: createTlsServer } = lazyRequire('node:https') as typeof import('node:https')
 
 type Hooks = Parameters<HttpServer['listen']>[1]
 type Seen = {

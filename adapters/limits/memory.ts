@@ -2,9 +2,9 @@
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { RateLimiter } from '#ports/limits.ts'
-import { gate } from '../_shared/closable.ts'
+import { closable } from '../_shared/closable.ts'
 import { wholeOption } from '../_shared/options.ts'
-import { judge, refunded, type Count } from '../_shared/rate-limit.ts'
+import { evaluate, refunded, type Count } from '../_shared/rate-limit.ts'
 
 const SUBJECTS_MAX = 100_000
 /** How many subjects a new one may share its count with, once every own count is taken. */
@@ -59,13 +59,13 @@ function createCounts(subjectsMax: number) {
 type Options = { clock: Pick<Clock, 'monotonic'>; subjectsMax?: number }
 export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: Options): RateLimiter {
   const counts = createCounts(subjectsMax)
-  const { check, shut } = gate('The rate limiter')
+  const { check, shut } = closable('The rate limiter')
   return {
     take(name, subject, rate, cost = 1) {
       check()
       const now = clock.monotonic()
       const key = counts.keyOf(name, subject, now)
-      const { count, waitMs } = judge(name, rate, { known: counts.get(key), now, cost })
+      const { count, waitMs } = evaluate(name, rate, { known: counts.get(key), now, cost })
       counts.set(key, count, now)
       return waitMs
     },

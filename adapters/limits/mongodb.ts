@@ -5,16 +5,16 @@ import { hasCode } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { RateLimiter } from '#ports/limits.ts'
-import { gate } from '../_shared/closable.ts'
-import { createLanes } from '../_shared/keyed-queue.ts'
+import { closable } from '../_shared/closable.ts'
+import { createKeyedQueue } from '../_shared/keyed-queue.ts'
 import {
   connect,
-  orTold,
+  orFault,
   serverTime as timeOf,
   urlOptions,
   type Connection,
 } from '../_shared/mongodb/database.ts'
-import { judge, refunded, type Count } from '../_shared/rate-limit.ts'
+import { evaluate, refunded, type Count } from '../_shared/rate-limit.ts'
 
 /**
  * `until`, `used`: as in `Count`, in milliseconds of the server's time. `ends`: for the server,
@@ -58,9 +58,9 @@ export async function mongoLimits({
 }: Parts): Promise<RateLimiter> {
   const counts: Kept<Counted> = connection.db.collection<Counted>('_limits')
   const now = serverClock(clock, serverTime)
-  const lanes = createLanes()
-  const { check, shut } = gate('The rate limiter')
-  await orTold(
+  const lanes = createKeyedQueue()
+  const { check, shut } = closable('The rate limiter')
+  await orFault(
     counts.createIndexes([{ key: { ends: 1 }, name: 'ends', expireAfterSeconds: keptSeconds }]),
   )
   const keyOf = (name: string, subject: string): string => `${name}\n${subject}`
@@ -72,16 +72,16 @@ export async function mongoLimits({
     id: string,
     decide: Decide<T>,
   ): Promise<{ answer: T } | undefined> => {
-    const known = (await orTold(counts.findOne({ _id: id }))) ?? undefined
+    const known = (await orFault(counts.findOne({ _id: id }))) ?? undefined
     const { answer, count } = decide(known, await now())
     if (count === undefined) return { answer }
     const { until, used } = count
     const next = { until, used, rev: (known?.rev ?? 0) + 1, ends: new Date(until) }
     if (known) {
-      const { matchedCount } = await orTold(counts.replaceOne({ _id: id, rev: known.rev }, next))
+      const { matchedCount } = await orFault(counts.replaceOne({ _id: id, rev: known.rev }, next))
       return matchedCount === 1 ? { answer } : undefined
     }
-    return orTold(counts.insertOne({ _id: id, ...next })).then(
+    return orFault(counts.insertOne({ _id: id, ...next })).then(
       () => ({ answer }),
       (error: unknown) => {
         if (hasCode(error, 'DUPLICATE')) return undefined
@@ -101,7 +101,7 @@ export async function mongoLimits({
     async take(name, subject, rate, cost = 1) {
       check()
       return decided(keyOf(name, subject), (known, at) => {
-        const { count, waitMs } = judge(name, rate, { known, now: at, cost })
+        const { count, waitMs } = evaluate(name, rate, { known, now: at, cost })
         return { answer: waitMs, count: waitMs > 0 ? undefined : count }
       })
     },
@@ -115,7 +115,7 @@ export async function mongoLimits({
     async reset(name, subject) {
       check()
       const id = keyOf(name, subject)
-      await lanes.one(id, () => orTold(counts.deleteOne({ _id: id })))
+      await lanes.one(id, () => orFault(counts.deleteOne({ _id: id })))
     },
     async ping() {
       check()

@@ -15,8 +15,8 @@ import {
   writeThenPlace,
   type Files,
 } from '../_shared/atomic-file.ts'
-import { gate } from '../_shared/closable.ts'
-import { checkedFrom, checkLetter, compose, FROM_DEFAULT } from '../_shared/emails.ts'
+import { closable } from '../_shared/closable.ts'
+import { checkedFrom, checkEmail, compose, FROM_DEFAULT } from '../_shared/emails.ts'
 import { folderOf } from '../_shared/options.ts'
 
 const WHAT = 'The outbox'
@@ -41,12 +41,12 @@ export async function outbox({
   await makeFolder(temporary, { files })
   // One server per data folder: whatever lies here now belongs to nobody.
   await sweepFolder(temporary, { now: Infinity, idleMs: 0, files })
-  const { check, shut } = gate(WHAT)
+  const { check, shut } = closable(WHAT)
   return {
     async send(letter, { signal } = {}) {
       check()
       signal?.throwIfAborted()
-      checkLetter(letter)
+      checkEmail(letter)
       const bytes = await compose(letter, { from, clock })
       signal?.throwIfAborted()
       const id = clock.id()

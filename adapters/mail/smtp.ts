@@ -3,14 +3,8 @@ import { fault, type Fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Mailer } from '#ports/mail.ts'
-import { closedFault, gate } from '../_shared/closable.ts'
-import {
-  checkedFrom,
-  checkLetter,
-  FROM_DEFAULT,
-  mailLibrary,
-  messageOf,
-} from '../_shared/emails.ts'
+import { closedFault, closable } from '../_shared/closable.ts'
+import { checkedFrom, checkEmail, FROM_DEFAULT, mailLibrary, messageOf } from '../_shared/emails.ts'
 import { wholeOption } from '../_shared/options.ts'
 
 const WHAT = 'The mail server'
@@ -86,7 +80,7 @@ export function smtp({
     dnsTimeout: timeoutMs,
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
   })
-  const { check, shut } = gate(WHAT)
+  const { check, shut } = closable(WHAT)
   const closing = new AbortController()
   const refused = (error: unknown, doing: string): Fault => {
     if (closing.signal.aborted) return closedFault(WHAT)
@@ -101,7 +95,7 @@ export function smtp({
     async send(letter, { signal } = {}) {
       check()
       signal?.throwIfAborted()
-      checkLetter(letter)
+      checkEmail(letter)
       // The socket's time-out sees silence only; a server that trickles its answers is cut here.
       const stop = AbortSignal.any([
         closing.signal,

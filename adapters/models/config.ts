@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { fault, hasCode } from '#contracts/faults.ts'
 import { defineAdapter, type Opening } from '#ports/adapter.ts'
 import type { Model, ModelProvider } from '#ports/models.ts'
-import { gate } from '../_shared/closable.ts'
+import { closable } from '../_shared/closable.ts'
 import { modelOf } from '../_shared/model-calls.ts'
 import { servedModel, type Api } from '../_shared/models/catalogue.ts'
 import {
@@ -159,7 +159,7 @@ export async function configured(file: ConfigFile, deps: Deps): Promise<ModelPro
     await Promise.all(parts.map(({ provider }) => provider.close()))
     throw error
   }
-  const { check, shut } = gate(WHAT)
+  const { check, shut } = closable(WHAT)
   const catalogue = parts.flatMap(({ models }) => models)
   return {
     async catalogue() {

@@ -3,7 +3,7 @@
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Model, ModelDelta, ModelProvider, ModelRequest } from '#ports/models.ts'
-import { closedFault, gate } from '../_shared/closable.ts'
+import { closedFault, closable } from '../_shared/closable.ts'
 import {
   inputTokensOf,
   lastUserText,
@@ -176,7 +176,7 @@ export function offline({
   clock: Clock
   intervalMs?: number
 }): ModelProvider {
-  const { check, shut } = gate(WHAT)
+  const { check, shut } = closable(WHAT)
   const closing = new AbortController()
 
   async function* written(

@@ -4,7 +4,7 @@ import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Model, ModelDelta, ModelProvider } from '#ports/models.ts'
-import { closedFault, gate } from '../_shared/closable.ts'
+import { closedFault, closable } from '../_shared/closable.ts'
 import { inputTokensOf, lastUserText, modelOf } from '../_shared/model-calls.ts'
 import {
   directivesIn,
@@ -111,7 +111,7 @@ export function scripted({
       },
     },
   ]
-  const { check, shut } = gate(WHAT)
+  const { check, shut } = closable(WHAT)
   const closing = new AbortController()
   const failures = new Map<string, number>()
 

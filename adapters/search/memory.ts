@@ -2,7 +2,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { SearchEngine } from '#ports/search.ts'
-import { gate } from '../_shared/closable.ts'
+import { closable } from '../_shared/closable.ts'
 import { adopt } from '../_shared/search-sqlite/database.ts'
 import { searchEngine } from '../_shared/search-sqlite/engine.ts'
 import { createIndex } from '../_shared/search-sqlite/collections.ts'
@@ -10,7 +10,7 @@ import { WHAT, type Call } from '../_shared/search-sqlite/threads.ts'
 import { failureOf, raise } from '../_shared/sqlite/failures.ts'
 
 export function memorySearch(): SearchEngine {
-  const { check, shut } = gate(WHAT)
+  const { check, shut } = closable(WHAT)
   let opened:
     | {
         readonly db: DatabaseSync

@@ -6,8 +6,8 @@ import type { Clock } from '#ports/clock.ts'
 import { searchLimits, type Hits, type Passages, type SearchEngine } from '#ports/search.ts'
 import { analysed } from '../_shared/analysis/analysed.ts'
 import { checkedOrganisation } from '../_shared/blob-names.ts'
-import { workGate } from '../_shared/closable.ts'
-import { connect, orTold, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
+import { closableWork } from '../_shared/closable.ts'
+import { connect, orFault, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 import {
   checkBatch,
   checkedCollection,
@@ -52,7 +52,7 @@ export async function mongoSearch({
   clock: Clock
   log?: Log
 }): Promise<SearchEngine> {
-  const { check, track, signal: closing, close: end } = workGate(WHAT)
+  const { check, track, signal: closing, close: end } = closableWork(WHAT)
   const catalogue = createCatalogue(db, clock, closing)
   const { passages } = catalogue
   await catalogue.ready()
@@ -89,13 +89,13 @@ export async function mongoSearch({
       const writes = documents.map(replacement => ({
         replaceOne: { filter: { _id: replacement._id }, replacement, upsert: true },
       }))
-      await orTold(send(bound => passages.bulkWrite(writes, { ordered: false, ...bound })))
+      await orFault(send(bound => passages.bulkWrite(writes, { ordered: false, ...bound })))
     }
   }
   const refill: Refill = async (from, { at, spec, analyser }, renew) => {
     const keepsVectors = from.spec.dimensions === spec.dimensions
     for (let after = from.entry.at; ; ) {
-      const some = await orTold(
+      const some = await orFault(
         passages
           .find(
             { g: from.entry.at, _id: { $gt: after } },
@@ -123,7 +123,7 @@ export async function mongoSearch({
     const found =
       ids.length === 0
         ? []
-        : await orTold(
+        : await orFault(
             passages
               .find(
                 { _id: { $in: ids.map(id => at + id) } },
@@ -194,7 +194,7 @@ export async function mongoSearch({
               'ids' in which
                 ? { _id: { $in: checkedIds(which.ids).map(id => at + id) } }
                 : filterOf(at, checkedWhere(which.where, spec))
-            return (await orTold(passages.deleteMany(filter as never))).deletedCount
+            return (await orFault(passages.deleteMany(filter as never))).deletedCount
           }),
         )
       },
@@ -244,7 +244,7 @@ export async function mongoSearch({
       async count(collection, where = {}) {
         return track(
           catalogue.reading(org, named(collection), ({ entry: { at }, spec }) =>
-            orTold(passages.countDocuments(filterOf(at, checkedWhere(where, spec)))),
+            orFault(passages.countDocuments(filterOf(at, checkedWhere(where, spec)))),
           ),
         )
       },
@@ -265,7 +265,7 @@ export async function mongoSearch({
         async ({ entry: { at }, spec }) => ({
           spec,
           passages: (
-            await orTold(
+            await orFault(
               passages
                 .find(
                   { g: at, _id: { $gt: at + after } },

@@ -2,7 +2,7 @@
 import { defineAdapter, type Opening } from '#ports/adapter.ts'
 import type { SearchEngine } from '#ports/search.ts'
 import { checkedOrganisation } from '../_shared/blob-names.ts'
-import { gate } from '../_shared/closable.ts'
+import { closable } from '../_shared/closable.ts'
 import { createBulk } from '../_shared/opensearch/bulk.ts'
 import { connect, urlOptions, WHAT } from '../_shared/opensearch/connection.ts'
 import { createContents } from '../_shared/opensearch/export.ts'
@@ -20,7 +20,7 @@ export async function openSearch({
   const shards = wholeOption(url, 'shards', 1, { min: 1, max: 1024 })
   const asked = wholeOption(url, 'replicas', -1 as number, { max: 16 })
   const connection = connect({ url, clock, secret })
-  const { check, shut } = gate(WHAT)
+  const { check, shut } = closable(WHAT)
   const health = () => connection.call<{ number_of_data_nodes: number }>('GET', '/_cluster/health')
   try {
     const { number_of_data_nodes: nodes } = await health()

@@ -5,7 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Opening } from '#ports/adapter.ts'
 import type { SearchEngine } from '#ports/search.ts'
-import { gate } from '../_shared/closable.ts'
+import { closable } from '../_shared/closable.ts'
 import { searchEngine } from '../_shared/search-sqlite/engine.ts'
 import type { Thread } from '../_shared/search-sqlite/threads.ts'
 import { quotaOf, sqliteOptions } from '../_shared/sqlite/sharing.ts'
@@ -74,7 +74,7 @@ export function sqliteSearch({
   readonly path: string
   readonly bytesMax?: number
 }): SearchEngine {
-  const { check, shut } = gate(WHAT)
+  const { check, shut } = closable(WHAT)
   let threads: Promise<Threads> | undefined
   let closing: Promise<void> | undefined
   const started = (): Promise<Threads> => {

@@ -25,12 +25,12 @@ import {
   type Fields,
   type Key,
 } from '../_shared/documents.ts'
-import { createLanes, type Lanes } from '../_shared/keyed-queue.ts'
+import { createKeyedQueue, type KeyedQueue } from '../_shared/keyed-queue.ts'
 import {
   closed,
   connect,
-  orTold,
-  told,
+  orFault,
+  toFault,
   urlOptions,
   type Connection,
 } from '../_shared/mongodb/database.ts'
@@ -42,7 +42,7 @@ type Table = {
   readonly name: string
   spec: Collection
   readonly kept: Kept<Stored>
-  readonly lanes: Lanes
+  readonly lanes: KeyedQueue
   expires: string | undefined
   sweptAt: number
 }
@@ -103,7 +103,7 @@ export function mongoStorage({
   const sweep = async (table: Table): Promise<boolean> => {
     if (table.expires === undefined) return false
     table.sweptAt = clock.monotonic()
-    return (await orTold(table.kept.deleteMany(expired(table) as never))).deletedCount > 0
+    return (await orFault(table.kept.deleteMany(expired(table) as never))).deletedCount > 0
   }
   const sweepNow = async (table: Table) =>
     void (
@@ -119,13 +119,13 @@ export function mongoStorage({
     try {
       return await send(act)
     } catch (error) {
-      const known = told(error)
+      const known = toFault(error)
       if ((known as { code?: string }).code !== 'DUPLICATE' || !(await sweep(table))) throw known
-      return orTold(send(act))
+      return orFault(send(act))
     }
   }
   const read = async (table: Table, id: string): Promise<Stored | undefined> => {
-    const stored = await orTold(table.kept.findOne({ _id: id }))
+    const stored = await orFault(table.kept.findOne({ _id: id }))
     return stored && !isExpired(table, docOf(stored)) ? stored : undefined
   }
   const changed = async (
@@ -159,7 +159,7 @@ export function mongoStorage({
     let count = 0
     let last: string | undefined
     for (;;) {
-      const found = await orTold(
+      const found = await orFault(
         table.kept
           .find(
             all([...seen(table, where), ...(last === undefined ? [] : [{ _id: { $gt: last } }])]),
@@ -189,18 +189,18 @@ export function mongoStorage({
       const spec = known ? union(known.spec, collection) : collection
       const text = JSON.stringify(spec)
       const [noted] = await Promise.all([
-        orTold(specs.findOne({ _id: name })),
+        orFault(specs.findOne({ _id: name })),
         indexes.want(spec, prefix + name),
       ])
       // Most often it stands there already, and to look costs less than a write that a majority has
       // to have.
       if (noted?.spec !== text)
-        await orTold(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
+        await orFault(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
       const table = known ?? {
         name,
         spec,
         kept,
-        lanes: createLanes(),
+        lanes: createKeyedQueue(),
         expires: undefined,
         sweptAt: clock.monotonic(),
       }
@@ -210,9 +210,9 @@ export function mongoStorage({
     },
     async collections() {
       check()
-      const known = await orTold(specs.find({}, { sort: { _id: 1 } }).toArray())
+      const known = await orFault(specs.find({}, { sort: { _id: 1 } }).toArray())
       const names = new Set(known.map(({ _id }) => _id))
-      for (const { name } of await orTold(db.listCollections({}, { nameOnly: true }).toArray())) {
+      for (const { name } of await orFault(db.listCollections({}, { nameOnly: true }).toArray())) {
         if (!name.startsWith(prefix) || names.has(name.slice(prefix.length))) continue
         throw fault('UNAVAILABLE', {
           what: 'The list of collections',
@@ -243,7 +243,7 @@ export function mongoStorage({
       const outcome = await table.lanes.many(async () => {
         for (let done = 0; done < stored.length; ) {
           try {
-            await orTold(sweepNow(table))
+            await orFault(sweepNow(table))
             done += (
               await send(bound =>
                 table.kept.insertMany(stored.slice(done), { ordered: true, ...bound }),
@@ -251,7 +251,7 @@ export function mongoStorage({
             ).insertedCount
           } catch (error) {
             if (error instanceof MongoBulkWriteError) done += error.insertedCount
-            const known = told(error) as Error
+            const known = toFault(error) as Error
             if ((known as { code?: string }).code !== 'DUPLICATE' || !(await sweep(table)))
               return { inserted: done, error: known }
           }
@@ -274,7 +274,7 @@ export function mongoStorage({
       const [field, direction] = orderBy
       const from = after === undefined ? undefined : decodeCursor(orderBy, after)
       return table.lanes.look(async () => {
-        const found = await orTold(
+        const found = await orFault(
           table.kept
             .find(all([...seen(table, where), ...behind(field, direction, from)]), {
               sort: sortOf(table.spec, where, [field, direction]),
@@ -319,7 +319,7 @@ export function mongoStorage({
           const stored = await read(table, id)
           if (!stored || !matches(docOf(stored), where)) return false
           if (
-            (await orTold(table.kept.deleteOne({ _id: id, _rev: revOf(stored) } as never)))
+            (await orFault(table.kept.deleteOne({ _id: id, _rev: revOf(stored) } as never)))
               .deletedCount === 1
           )
             return true
@@ -330,13 +330,13 @@ export function mongoStorage({
       checkWhere(where)
       const table = of(collection)
       return table.lanes.many(
-        async () => (await orTold(table.kept.deleteMany(all(seen(table, where))))).deletedCount,
+        async () => (await orFault(table.kept.deleteMany(all(seen(table, where))))).deletedCount,
       )
     },
     async count(collection, where = {}) {
       checkWhere(where)
       const table = of(collection)
-      return table.lanes.look(() => orTold(table.kept.countDocuments(all(seen(table, where)))))
+      return table.lanes.look(() => orFault(table.kept.countDocuments(all(seen(table, where)))))
     },
     async durable() {
       check()

@@ -20,12 +20,12 @@ import { boot, type Booted } from '../boot.ts'
 import { helpOf, readSettings } from '../settings.ts'
 import { checkInstallation } from './check.ts'
 import { defectCode, guardProcess } from './guard.ts'
-import { createGenerations, importOnce } from '../module-loader.ts'
+import { createModuleLoader, importOnce } from '../module-loader.ts'
 import type { Plugin, RunnableCommand } from '../plugin.ts'
-import { readChoices } from '../management/desired-state.ts'
+import { readDesiredState } from '../management/desired-state.ts'
 import { stayAwake } from '../loading/awake.ts'
-import { loadPlugins, writeWhole } from '../management/sources.ts'
-import { createThreads } from '../isolation/proxy-plugin.ts'
+import { loadPlugins, writeJsonAtomic } from '../management/sources.ts'
+import { createIsolation } from '../isolation/proxy-plugin.ts'
 import { watchPlugins } from '../management/watch.ts'
 
 /** Milliseconds that a stop may take beyond DRAIN_MS: runs are handed over, ports closed. */
@@ -173,7 +173,7 @@ async function adapterCommands(json: boolean): Promise<Commands> {
       ports,
       folders,
       added: addedIn(dataDir),
-      save: (list: object) => writeWhole(addedPath(dataDir), list),
+      save: (list: object) => writeJsonAtomic(addedPath(dataDir), list),
       schemesOf,
       loadAdapter,
       check,
@@ -262,7 +262,7 @@ async function describer(isolated: object): Promise<(entry: string) => Promise<P
     log: () => undefined,
     only: ['clock'],
   })
-  const { describe } = createThreads({
+  const { describe } = createIsolation({
     clock: engines.engine<Clock>('clock'),
     clockUrl: settings.CLOCK_URL,
     folders: foldersOf(settings),
@@ -273,9 +273,9 @@ async function describer(isolated: object): Promise<(entry: string) => Promise<P
 
 /** This program's plugins, and those that were loaded from elsewhere as far as they can be read. */
 async function allPlugins(dataDir: string): Promise<Plugin[]> {
-  const generations = createGenerations('commands')
+  const generations = createModuleLoader('commands')
   try {
-    const { loaded, isolated } = readChoices(dataDir)
+    const { loaded, isolated } = readDesiredState(dataDir)
     const describe = await describer(isolated)
     const others = await Promise.all(loaded.map(entry => describe(entry).catch(() => undefined)))
     return [...(await loadPlugins()), ...others.filter(plugin => plugin !== undefined)]
@@ -320,7 +320,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
   )
   if (alone.has(asked.name)) {
     // For as long as the process lives: adapters elsewhere import this platform by its name.
-    createGenerations('adapters')
+    createModuleLoader('adapters')
     return report(await runCommand(alone, asked.name, options), json)
   }
   const answer = await askServer(DATA_DIR, asked.name, options)
@@ -337,7 +337,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
 
 /** Everything that a start would open, and no start. */
 async function checkStart(json: boolean): Promise<void> {
-  createGenerations('check')
+  createModuleLoader('check')
   report(
     {
       ok: true,

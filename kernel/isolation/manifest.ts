@@ -5,13 +5,13 @@ import type { Rate } from '#ports/limits.ts'
 import type { Plugin } from '../plugin.ts'
 
 /** Chosen by the operator, for one plugin. */
-export type Bounds = {
+export type ResourceLimits = {
   /** MiB of heap, and of buffers beside it. */
   readonly memory_mb: number
   /** How long the thread may not answer before it is ended. */
   readonly stall_ms: number
 }
-export const boundsDefault: Bounds = { memory_mb: 128, stall_ms: 10_000 }
+export const resourceLimitsDefault: ResourceLimits = { memory_mb: 128, stall_ms: 10_000 }
 
 export type Manifest = Pick<
   Plugin,

@@ -6,10 +6,16 @@ import type { Source } from '../module-loader.ts'
 import type { RequestValues } from '../instance.ts'
 import type { JobCall, Own, Plugin } from '../plugin.ts'
 import { reached, type Reach } from './remote-proxy.ts'
-import { boundsDefault, type Bounds, type Item, type Manifest, type Start } from './manifest.ts'
-import { openThread, run, type Thread } from './supervisor.ts'
+import {
+  resourceLimitsDefault,
+  type ResourceLimits,
+  type Item,
+  type Manifest,
+  type Start,
+} from './manifest.ts'
+import { superviseWorker, run, type WorkerSupervisor } from './supervisor.ts'
 
-export type Threads = {
+export type Isolation = {
   /**
    * What stands at the place, found out in a thread of its own that ends at once. Rejects with a
    * sentence.
@@ -19,13 +25,13 @@ export type Threads = {
    * The plugin that was described there, to be served from a thread. Throws with a sentence when it
    * cannot be.
    */
-  standIn(source: Source, bounds: Bounds, manifest: Manifest): Plugin
+  standIn(source: Source, bounds: ResourceLimits, manifest: Manifest): Plugin
 }
-type Deps = Own<object> & { readonly thread: Thread } & Readonly<Record<string, unknown>>
+type Deps = Own<object> & { readonly thread: WorkerSupervisor } & Readonly<Record<string, unknown>>
 type Said = { readonly level: Parameters<Log>[0]; readonly event: string; readonly fields: object }
 
 /** A contributed item: its fields, and methods that call over. */
-const itemOver = (thread: Thread, at: number, { fields, methods }: Item) => ({
+const itemOver = (thread: WorkerSupervisor, at: number, { fields, methods }: Item) => ({
   ...fields,
   ...Object.fromEntries(
     methods.map(method => [
@@ -35,7 +41,7 @@ const itemOver = (thread: Thread, at: number, { fields, methods }: Item) => ({
   ),
 })
 
-export function createThreads({
+export function createIsolation({
   clock,
   clockUrl,
   folders,
@@ -45,7 +51,7 @@ export function createThreads({
   clockUrl: string
   folders: readonly string[]
   stepMs: number
-}): Threads {
+}): Isolation {
   const startOf = ({ entry }: Source): Start => ({
     entry,
     stepMs,
@@ -53,7 +59,7 @@ export function createThreads({
   })
   const describe = async (source: Source): Promise<Manifest> => {
     const { hello, end } = await run(
-      { start: startOf(source), bounds: boundsDefault, clock },
+      { start: startOf(source), bounds: resourceLimitsDefault, clock },
       () => undefined,
     )
     await end('it was described')
@@ -61,18 +67,18 @@ export function createThreads({
   }
   const open = (
     source: Source,
-    bounds: Bounds,
+    bounds: ResourceLimits,
     manifest: Manifest,
     deps: Deps,
     generation: number,
-  ): Thread => {
+  ): WorkerSupervisor => {
     const names = new Map(Object.entries(manifest.uses ?? {}).map(([name, { id }]) => [id, name]))
     const { config, rates, log } = deps
     const answers: Readonly<Record<string, (asked: never) => unknown>> = {
       reach: ({ token, steps }: Reach) => reached(deps[names.get(token)!], steps),
       log: ({ level, event, fields }: Said) => log(level, event, fields as Record<string, unknown>),
     }
-    const thread = openThread({
+    const thread = superviseWorker({
       start: { ...startOf(source), serve: { generation, config, rates } },
       bounds,
       clock,

@@ -1,12 +1,12 @@
 // A port or a service of the other side. `store.tenant(caller).find(…)` is gathered step by step
 // and sent whole when it is awaited, or read as an iterable.
-import type { Link } from './rpc.ts'
+import type { Rpc } from './rpc.ts'
 
 /** A name that is looked up, or the arguments of a call. */
 export type Step = string | readonly unknown[]
 export type Reach = { readonly token: string; readonly steps: readonly Step[] }
 
-export function far(link: Link, token: string, steps: readonly Step[] = []): unknown {
+export function remoteProxy(link: Rpc, token: string, steps: readonly Step[] = []): unknown {
   const isCall = Array.isArray(steps.at(-1))
   const send = () => link.call('reach', { token, steps } satisfies Reach)
   return new Proxy(() => undefined, {
@@ -23,9 +23,9 @@ export function far(link: Link, token: string, steps: readonly Step[] = []): unk
       if (typeof name === 'symbol') return undefined
       if (isCall && (name === 'catch' || name === 'finally'))
         return (given: never) => send()[name](given)
-      return far(link, token, [...steps, name])
+      return remoteProxy(link, token, [...steps, name])
     },
-    apply: (_, __, args: unknown[]) => far(link, token, [...steps, args]),
+    apply: (_, __, args: unknown[]) => remoteProxy(link, token, [...steps, args]),
   })
 }
 

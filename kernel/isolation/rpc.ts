@@ -23,7 +23,7 @@ export type Message =
   | readonly ['failed', id: number, told: Told]
   | readonly ['aborted', signal: number, reason: unknown]
   | readonly ['forgotten', signals: readonly number[]]
-export type Link = {
+export type Rpc = {
   /**
    * Rejects with what was thrown there: a fault as that fault, anything else as an Error with its
    * name and message.
@@ -67,10 +67,10 @@ const mapped = (value: object, each: (field: unknown) => unknown) =>
   Object.fromEntries(Object.entries(value).map(([name, field]) => [name, each(field)]))
 
 /** `answer`: carries out a call from the other side. */
-export function createLink(
+export function createRpc(
   post: (message: Message) => void,
   answer: (target: string, value: unknown) => unknown,
-): Link {
+): Rpc {
   const waiting = new Map<
     number,
     {

@@ -4,8 +4,8 @@ import { Worker } from 'node:worker_threads'
 import { fault, type Fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import { createLink, type Link, type Message } from './rpc.ts'
-import type { Bounds, Hello, Manifest, Start } from './manifest.ts'
+import { createRpc, type Rpc, type Message } from './rpc.ts'
+import type { ResourceLimits, Hello, Manifest, Start } from './manifest.ts'
 
 /**
  * Milliseconds: for the undoing of a plugin; the longest pause before a start; how long a thread
@@ -17,10 +17,10 @@ const soundMs = 60_000
 /** MiB beside the bounds, for what a thread needs to hold nothing. */
 const ownMiB = 32
 
-type Parts = { readonly start: Start; readonly bounds: Bounds; readonly clock: Clock }
+type Parts = { readonly start: Start; readonly bounds: ResourceLimits; readonly clock: Clock }
 type Running = {
   readonly hello: Exclude<Hello, { refused: string }>
-  readonly link: Link
+  readonly link: Rpc
   end(why: string): Promise<void>
 }
 
@@ -48,7 +48,7 @@ export async function run(
   })
   const watching = new AbortController()
   const first = Promise.withResolvers<Hello>()
-  const link = createLink(message => worker.postMessage(message), answer)
+  const link = createRpc(message => worker.postMessage(message), answer)
   let name = 'in a thread'
   let whyEnded: string | undefined
   const gone = new Promise<void>(done =>
@@ -104,7 +104,7 @@ export async function run(
   return { hello, link, end }
 }
 
-export type Thread = {
+export type WorkerSupervisor = {
   /** Its items, once it serves for the first time. */
   readonly ready: Promise<Exclude<Hello, { refused: string }>>
   /** UNAVAILABLE while it is being started again, and for what was under way when it ended. */
@@ -115,13 +115,13 @@ export type Thread = {
  * Lives as long as the generation. `manifest`: what the plugin said when it was checked; files that
  * say something else now are not started.
  */
-export function openThread(
+export function superviseWorker(
   parts: Parts & {
     readonly manifest: Manifest
     readonly log: Log
     readonly answer: (target: string, value: unknown) => unknown
   },
-): Thread {
+): WorkerSupervisor {
   const { manifest, log, clock, answer } = parts
   const { name } = manifest
   const closing = new AbortController()

@@ -6,8 +6,8 @@ import { loadAdapter } from '../adapters.ts'
 import { createInstance, type Instance } from '../instance.ts'
 import { createSteps } from '../loading/steps.ts'
 import type { Plugin } from '../plugin.ts'
-import { far } from './remote-proxy.ts'
-import { createLink, type Link, type Message } from './rpc.ts'
+import { remoteProxy } from './remote-proxy.ts'
+import { createRpc, type Rpc, type Message } from './rpc.ts'
 import type { Item, Start } from './manifest.ts'
 
 type Values = Readonly<Record<string, unknown>>
@@ -50,7 +50,7 @@ export async function serve(
   const { generation, config, rates } = given!
   const clock = await openClock(time)
   let answers: ReturnType<typeof offers> = {}
-  const link: Link = createLink(
+  const link: Rpc = createRpc(
     message => port.postMessage(message),
     (target, value) => answers[target]!(value as never),
   )
@@ -70,7 +70,7 @@ export async function serve(
           fields: JSON.parse(JSON.stringify(fields ?? {}, told)) as object,
         })
         .catch(() => undefined),
-    given: token => (token.id === SystemClock.id ? clock : far(link, token.id)),
+    given: token => (token.id === SystemClock.id ? clock : remoteProxy(link, token.id)),
   })
   answers = offers(plugin, instance)
   return instance.items.map(({ item }) => itemOf(item))

@@ -1,13 +1,13 @@
 // The thread's beginning: imports the plugin, tells what it is, and serves it where that is asked.
 import { parentPort, workerData } from 'node:worker_threads'
-import { createGenerations } from '../module-loader.ts'
+import { createModuleLoader } from '../module-loader.ts'
 import { manifestOf, type Hello, type Start } from './manifest.ts'
 
 const port = parentPort!
 const start = workerData as Start
 
 const hello = async (): Promise<Hello> => {
-  const plugin = await createGenerations('thread').load({ entry: start.entry })
+  const plugin = await createModuleLoader('thread').load({ entry: start.entry })
   // A plugin is described without what it takes to serve one.
   return {
     manifest: manifestOf(plugin),

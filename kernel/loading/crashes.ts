@@ -3,7 +3,7 @@
 import { dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '#ports/adapter.ts'
-import { builtInDir, readWritten, stampOf, writeWhole } from '../management/sources.ts'
+import { builtInDir, readJson, stampOf, writeJsonAtomic } from '../management/sources.ts'
 
 /** `stamp`: of its files then; others have not ended anything. */
 type End = {
@@ -87,7 +87,7 @@ function culprit(files: readonly string[], plugins: readonly Known[]): Known | u
 export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): Crashes {
   const path = join(resolve(dataDir), fileName)
   const read = () =>
-    readWritten<Kept>(path, { ends: [], loading: [] }, kept => ({
+    readJson<Kept>(path, { ends: [], loading: [] }, kept => ({
       ends: [...kept.ends],
       loading: kept.loading.map(String),
     }))
@@ -119,7 +119,7 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
   const keep = () => {
     ends = ends.filter(({ at }) => now() - at < withinMs)
     try {
-      writeWhole(path, { ends, loading } satisfies Kept)
+      writeJsonAtomic(path, { ends, loading } satisfies Kept)
     } catch (error) {
       log('warn', 'plugin.crash_record', { error })
     }

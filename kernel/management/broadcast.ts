@@ -4,7 +4,7 @@ import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { Json } from '#ports/token.ts'
-import type { Peering } from '../kernel-ports.ts'
+import type { Broadcasting } from '../kernel-ports.ts'
 
 /** Names of an organisation's streams begin with its id: this is none of them. */
 const stream = 'peers'
@@ -21,7 +21,12 @@ type Parts = {
 }
 type Told = { readonly from: string; readonly data: Json }
 
-export function createPeers({ eventlog, clock, log, alone }: Parts): Peering & { close(): void } {
+export function createBroadcast({
+  eventlog,
+  clock,
+  log,
+  alone,
+}: Parts): Broadcasting & { close(): void } {
   const self = clock.id()
   const ears = new Map<string, Set<(data: Json) => void>>()
   const closing = new AbortController()
@@ -45,11 +50,11 @@ export function createPeers({ eventlog, clock, log, alone }: Parts): Peering & {
   }
   if (!alone) void listen()
   return {
-    tell(topic, data) {
+    publish(topic, data) {
       if (!alone)
         void say(topic, data).catch((error: unknown) => log('warn', 'peers.tell', { topic, error }))
     },
-    hear(topic, act) {
+    subscribe(topic, act) {
       const acts = ears.get(topic) ?? new Set()
       ears.set(topic, acts.add(act))
       return () => void acts.delete(act)

@@ -4,29 +4,29 @@
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { hasCode } from '#contracts/faults.ts'
 import { collection, type StorageEngine } from '#ports/storage.ts'
-import { readWritten, writeWhole } from './sources.ts'
-import type { Bounds } from '../isolation/manifest.ts'
+import { readJson, writeJsonAtomic } from './sources.ts'
+import type { ResourceLimits } from '../isolation/manifest.ts'
 
-export type Choices = {
+export type DesiredState = {
   /** Files with a plugin. */ readonly loaded: readonly string[]
   readonly off: readonly string[]
   /** By plugin: the organisations that it is limited to. */
   readonly only: Readonly<Record<string, readonly string[]>>
   /** By plugin: what it may take of the thread that it runs in. */
-  readonly isolated: Readonly<Record<string, Bounds>>
+  readonly isolated: Readonly<Record<string, ResourceLimits>>
 }
 export type Editable = {
   readonly loaded: Set<string>
   readonly off: Set<string>
   readonly only: Map<string, readonly string[]>
-  readonly isolated: Map<string, Bounds>
+  readonly isolated: Map<string, ResourceLimits>
 }
 /** `changes`: counts them, so that others see that there was one. */
 type Shared = { readonly id: string; readonly changes: number; readonly choices: string }
 
 const Kept = collection<Shared>({ name: 'kernel_choices', scope: 'platform' })
 const id = 'plugins'
-const none: Choices = { loaded: [], off: [], only: {}, isolated: {} }
+const none: DesiredState = { loaded: [], off: [], only: {}, isolated: {} }
 const fileIn = (dataDir: string) => join(dataDir, 'plugins.json')
 
 /** What lies in DATA_DIR is kept relative to it: it has another path elsewhere. */
@@ -38,7 +38,7 @@ const placed =
   }
 const shaped =
   (dataDir: string) =>
-  ({ loaded, off, only = {}, isolated = {} }: Choices): Choices => ({
+  ({ loaded, off, only = {}, isolated = {} }: DesiredState): DesiredState => ({
     loaded: loaded.map(path => resolve(dataDir, String(path))),
     off: off.map(String),
     only: Object.fromEntries(Object.entries(only).map(([name, list]) => [name, list.map(String)])),
@@ -49,22 +49,22 @@ const shaped =
       ]),
     ),
   })
-export const readChoices = (dataDir: string): Choices =>
-  readWritten<Choices>(fileIn(dataDir), none, shaped(dataDir))
+export const readDesiredState = (dataDir: string): DesiredState =>
+  readJson<DesiredState>(fileIn(dataDir), none, shaped(dataDir))
 
-export function createChoices({
+export function createDesiredState({
   dataDir,
   storage,
 }: {
   readonly dataDir: string
   readonly storage: StorageEngine
 }) {
-  const keep = (choices: Choices) =>
-    writeWhole(fileIn(dataDir), { ...choices, loaded: choices.loaded.map(placed(dataDir)) })
+  const keep = (choices: DesiredState) =>
+    writeJsonAtomic(fileIn(dataDir), { ...choices, loaded: choices.loaded.map(placed(dataDir)) })
   const edited = (
-    { loaded, off, only, isolated }: Choices,
+    { loaded, off, only, isolated }: DesiredState,
     edit: (choices: Editable) => void,
-  ): Choices => {
+  ): DesiredState => {
     const next: Editable = {
       loaded: new Set(loaded),
       off: new Set(off),
@@ -79,9 +79,9 @@ export function createChoices({
       isolated: Object.fromEntries(next.isolated),
     }
   }
-  const understood = ({ choices }: Shared): Choices =>
-    shaped(dataDir)(JSON.parse(choices) as Choices)
-  const written = (choices: Choices): string =>
+  const understood = ({ choices }: Shared): DesiredState =>
+    shaped(dataDir)(JSON.parse(choices) as DesiredState)
+  const written = (choices: DesiredState): string =>
     JSON.stringify({ ...choices, loaded: choices.loaded.map(placed(dataDir)) })
   let known = -1
 
@@ -93,7 +93,7 @@ export function createChoices({
         const first: Shared = {
           id,
           changes: 1,
-          choices: written(edited(readChoices(dataDir), edit)),
+          choices: written(edited(readDesiredState(dataDir), edit)),
         }
         const isFirst = await storage.insert(Kept, first).then(
           () => true,
@@ -117,9 +117,9 @@ export function createChoices({
   return {
     /** Other processes may have chosen, too. */
     shared: !storage.exclusive,
-    read: () => readChoices(dataDir),
+    read: () => readDesiredState(dataDir),
     async edit(edit: (choices: Editable) => void): Promise<void> {
-      if (storage.exclusive) return keep(edited(readChoices(dataDir), edit))
+      if (storage.exclusive) return keep(edited(readDesiredState(dataDir), edit))
       const { changes, choices } = await share(edit)
       known = changes
       keep(understood({ id, changes, choices }))
@@ -136,4 +136,4 @@ export function createChoices({
     },
   }
 }
-export type Chosen = ReturnType<typeof createChoices>
+export type DesiredStateStore = ReturnType<typeof createDesiredState>

@@ -3,21 +3,21 @@
 import { existsSync } from 'node:fs'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
-import { importOnce, type Generations, type Source } from '../module-loader.ts'
-import type { Listed, Roster } from '../kernel-ports.ts'
+import { importOnce, type ModuleLoader, type Source } from '../module-loader.ts'
+import type { PluginStatus, PluginRegistry } from '../kernel-ports.ts'
 import type { Crashes } from '../loading/crashes.ts'
 import type { Steps } from '../loading/steps.ts'
 import type { Plugin } from '../plugin.ts'
-import { boundsDefault, type Bounds } from '../isolation/manifest.ts'
-import type { Threads } from '../isolation/proxy-plugin.ts'
-import type { Chosen, Editable } from './desired-state.ts'
+import { resourceLimitsDefault, type ResourceLimits } from '../isolation/manifest.ts'
+import type { Isolation } from '../isolation/proxy-plugin.ts'
+import type { DesiredStateStore, Editable } from './desired-state.ts'
 import { builtInDir, sourceAt, sourcesIn, stampOf } from './sources.ts'
 
 type Version = {
   readonly plugin: Plugin
   readonly source?: Source
   /** Of the thread that it runs in. */
-  readonly isolated?: Bounds
+  readonly isolated?: ResourceLimits
 }
 type Entry = Version & {
   readonly stamp: string
@@ -32,10 +32,10 @@ const versionOf = ({ plugin, source, isolated }: Entry): Version => ({
 type Entries = ReadonlyMap<string, Entry>
 
 type Parts = {
-  readonly choices: Chosen
+  readonly choices: DesiredStateStore
   readonly pluginsDir: string | undefined
-  readonly generations: Generations
-  readonly threads: Threads
+  readonly generations: ModuleLoader
+  readonly threads: Isolation
   readonly log: Log
   /** From the living plugins to these; resolves at the swap. */
   readonly become: (plugins: readonly Plugin[]) => Promise<unknown>
@@ -57,7 +57,7 @@ type Parts = {
 const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
 const whyOf = (error: unknown) => (error as Error).message
 
-export function createRoster({
+export function createPluginRegistry({
   choices,
   pluginsDir,
   generations,
@@ -93,7 +93,7 @@ export function createRoster({
     return entry
   }
   /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
-  const importNow = async (source: Source, chosen?: Bounds | null): Promise<Entry> => {
+  const importNow = async (source: Source, chosen?: ResourceLimits | null): Promise<Entry> => {
     if (
       !existsSync(source.entry) &&
       !(await within('bringing its files', () => bring(source.entry)))
@@ -164,7 +164,7 @@ export function createRoster({
     const { plugin } = serving(name)
     return `${name} ${plugin.version} (generation ${generationOf(name)}) goes on serving.`
   }
-  const listed = (name: string): Listed => {
+  const listed = (name: string): PluginStatus => {
     const { plugin, source, before, isolated = null } = serving(name)
     return {
       name,
@@ -179,7 +179,7 @@ export function createRoster({
     }
   }
   /** The plugin is where it was, as its files say now. */
-  const renewed = async (name: string, chosen?: Bounds | null): Promise<Entry> => {
+  const renewed = async (name: string, chosen?: ResourceLimits | null): Promise<Entry> => {
     const old = serving(name)
     if (!old.source)
       throw refuse(
@@ -219,11 +219,11 @@ export function createRoster({
     return { now, before }
   }
 
-  const roster: Roster = {
+  const roster: PluginRegistry = {
     list: () => [
       ...[...entries.keys()].sort().map(listed),
       ...choices.read().off.map(
-        (name): Listed => ({
+        (name): PluginStatus => ({
           name,
           version: '',
           state: 'off',
@@ -236,7 +236,7 @@ export function createRoster({
         }),
       ),
       ...[...failed].map(
-        ([source, detail]): Listed => ({
+        ([source, detail]): PluginStatus => ({
           name: names.get(source) ?? '',
           version: '',
           state: 'failed',
@@ -333,7 +333,7 @@ export function createRoster({
       }),
     check: (path, { isolated } = {}) =>
       inTurn(async () => {
-        const { plugin } = await importNow(sourceAt(path), isolated && boundsDefault)
+        const { plugin } = await importNow(sourceAt(path), isolated && resourceLimitsDefault)
         const others = [...entries.values()]
           .map(entry => entry.plugin)
           .filter(({ name }) => name !== plugin.name)
@@ -478,4 +478,4 @@ export function createRoster({
   }
 }
 
-export type LivingRoster = ReturnType<typeof createRoster>
+export type RegistryService = ReturnType<typeof createPluginRegistry>

@@ -71,8 +71,8 @@ export function stampOf({ entry }: Source): string {
   return `${files.length} ${Math.max(...changed)}`
 }
 
-/** What `writeWhole` wrote there; `shaped` throws when it is something else. */
-export function readWritten<T>(path: string, absent: T, shaped: (value: T) => T): T {
+/** What `writeJsonAtomic` wrote there; `shaped` throws when it is something else. */
+export function readJson<T>(path: string, absent: T, shaped: (value: T) => T): T {
   try {
     return existsSync(path) ? shaped(JSON.parse(readFileSync(path, 'utf8')) as T) : absent
   } catch (cause) {
@@ -80,7 +80,7 @@ export function readWritten<T>(path: string, absent: T, shaped: (value: T) => T)
   }
 }
 /** Whole or not at all. */
-export function writeWhole(path: string, value: object): void {
+export function writeJsonAtomic(path: string, value: object): void {
   writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 1)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)
 }

@@ -3,7 +3,7 @@ import { watch, type FSWatcher } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Roster } from '../kernel-ports.ts'
+import type { PluginRegistry } from '../kernel-ports.ts'
 import { builtInDir, contractsDir } from './sources.ts'
 
 /** An editor writes a file in several steps: so long must it be quiet, in milliseconds. */
@@ -16,7 +16,7 @@ export function watchPlugins({
   log,
   pluginsDir,
 }: {
-  roster: Roster
+  roster: PluginRegistry
   clock: Clock
   log: Log
   pluginsDir: string | undefined

@@ -7,7 +7,7 @@ import type { Mailer } from '#ports/mail.ts'
 import type { ModelProvider } from '#ports/models.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { Tracer } from '#ports/traces.ts'
-import type { Peering } from '../kernel-ports.ts'
+import type { Broadcasting } from '../kernel-ports.ts'
 import type { Plugin } from '../plugin.ts'
 import { orgOf } from './organisation.ts'
 
@@ -136,7 +136,7 @@ export const declaredTraces = (engine: Tracer, plugin: Plugin): Tracer => ({
 /**
  * Hints are of the plugin's own topics: what the platform's processes tell each other is theirs.
  */
-export function declaredPeers(peers: Peering, plugin: Plugin): Peering {
+export function declaredPeers(peers: Broadcasting, plugin: Plugin): Broadcasting {
   const named = (topic: string) => {
     if (!isOwnName(plugin)) return `${plugin.name}.${topic}`
     return topic === 'plugins'
@@ -144,7 +144,7 @@ export function declaredPeers(peers: Peering, plugin: Plugin): Peering {
       : topic
   }
   return {
-    tell: (topic, data) => peers.tell(named(topic), data),
-    hear: (topic, act) => peers.hear(named(topic), act),
+    publish: (topic, data) => peers.publish(named(topic), data),
+    subscribe: (topic, act) => peers.subscribe(named(topic), act),
   }
 }

@@ -30,7 +30,7 @@ export const scopeBlobs = (engine: BlobsEngine): ScopedBlobs => ({
 })
 
 /** What a plugin receives of a port. The clock alone is the same for all. */
-export function faceOf(
+export function scopedPort(
   portId: string,
   engine: unknown,
   plugin: Plugin,

@@ -17,7 +17,7 @@ import type { ArtifactsApi, NewArtifact, Scope, SessionOwner } from './api.ts'
 import type { Keeper } from './blobs.ts'
 import { Artifacts, type Artifact } from './collections.ts'
 import { download } from './download.ts'
-import type { Line } from './semaphore.ts'
+import type { Semaphore } from './semaphore.ts'
 import { ownFile, requireSession } from './ownership.ts'
 import type { Usage } from './usage.ts'
 
@@ -27,7 +27,7 @@ type Deps = {
   clock: Clock
   sessionOwners: () => readonly SessionOwner[]
   keeper: Keeper
-  line: Line
+  line: Semaphore
   usage: Usage
 }
 type OwnText = StreamedBody<Omit<Static<typeof OwnArtifact>, 'content'>>

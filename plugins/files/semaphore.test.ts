@@ -1,7 +1,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { manualClock } from '../../adapters/clock/manual.ts'
-import { createLine } from './semaphore.ts'
+import { createSemaphore } from './semaphore.ts'
 
 const never = new AbortController().signal
 /** Work that ends when it is told to. */
@@ -9,7 +9,7 @@ function stage(
   bounds: { atOnce?: number; perUser?: number; perAddress?: number; waitingMax?: number } = {},
 ) {
   const clock = manualClock()
-  const line = createLine(
+  const line = createSemaphore(
     { atOnce: 2, perUser: 2, perAddress: 9, waitingMax: 2, waitMsMax: 1000, ...bounds },
     clock,
   )
@@ -110,7 +110,7 @@ test('whoever waits too long, or goes away, gives its place up', async () => {
 
 test('work that fails gives its place back', async () => {
   const clock = manualClock()
-  const line = createLine(
+  const line = createSemaphore(
     { atOnce: 1, perUser: 1, perAddress: 1, waitingMax: 0, waitMsMax: 1000 },
     clock,
   )

@@ -15,7 +15,7 @@ type Bounds = {
   readonly waitMsMax: number
 }
 
-export function createLine(
+export function createSemaphore(
   { atOnce, perUser, perAddress, waitingMax, waitMsMax }: Bounds,
   clock: Clock,
 ) {
@@ -86,11 +86,17 @@ export function createLine(
     },
   }
 }
-export type Line = ReturnType<typeof createLine>
+export type Semaphore = ReturnType<typeof createSemaphore>
 
 /** The one line for all files that come in. */
-export const createReceiving = ({ config, clock }: { config: FilesConfig; clock: Clock }): Line =>
-  createLine(
+export const createReceiving = ({
+  config,
+  clock,
+}: {
+  config: FilesConfig
+  clock: Clock
+}): Semaphore =>
+  createSemaphore(
     {
       atOnce: config.receiving_max,
       perUser: Math.ceil(config.receiving_max / 4),

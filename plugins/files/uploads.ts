@@ -18,7 +18,7 @@ import { Uploads, type Upload } from './collections.ts'
 import { parseAtOnceBytesMax } from './config.ts'
 import { download } from './download.ts'
 import { excerptOf } from './excerpt.ts'
-import type { Line } from './semaphore.ts'
+import type { Semaphore } from './semaphore.ts'
 import { ownFile, requireSession } from './ownership.ts'
 import type { Parsing } from './parsing.ts'
 import type { Usage } from './usage.ts'
@@ -29,7 +29,7 @@ type Deps = {
   blobs: ScopedBlobs
   queue: Queue
   clock: Clock
-  line: Line
+  line: Semaphore
   sessionOwners: () => readonly SessionOwner[]
   keeper: Keeper
   parsing: Parsing

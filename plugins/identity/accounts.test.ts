@@ -13,7 +13,7 @@ import { startServer, type Answer } from '../../test/kit/server.ts'
 import { Accounts, type AccountsApi } from './api.ts'
 import { Memberships, Users } from './collections.ts'
 import { createPasswords } from './passwords.ts'
-import { createSecret } from './signing-key.ts'
+import { createSigningKey } from './signing-key.ts'
 
 const secret = 'a secret of more than thirty-two characters'
 const codeOf = ({ body }: Answer): string => (body as { code: string }).code
@@ -209,14 +209,14 @@ test('a token of another signer or algorithm, unsigned or altered, is no token',
 test('a secret is made once, for its owner alone, and a short one is refused', () => {
   const data_dir = fs.mkdtempSync(join(tmpdir(), 'secret-'))
   const clock = manualClock()
-  const first = createSecret({ config: { data_dir }, clock })
+  const first = createSigningKey({ config: { data_dir }, clock })
   assert.ok(first.length >= 64)
-  assert.is(createSecret({ config: { data_dir }, clock }), first)
+  assert.is(createSigningKey({ config: { data_dir }, clock }), first)
   assert.is(fs.statSync(join(data_dir, 'auth.secret')).mode & 0o777, 0o600)
   assert.equal(fs.readdirSync(data_dir), ['auth.secret'])
-  assert.is(createSecret({ config: { data_dir, secret }, clock }), secret)
+  assert.is(createSigningKey({ config: { data_dir, secret }, clock }), secret)
   fs.writeFileSync(join(data_dir, 'auth.secret'), 'short')
-  assert.throws(() => createSecret({ config: { data_dir }, clock }), /no secret/)
+  assert.throws(() => createSigningKey({ config: { data_dir }, clock }), /no secret/)
 })
 test('a password is kept as salted Argon2id; an unknown user takes as long', async () => {
   const passwords = createPasswords({ clock: manualClock() })

@@ -7,7 +7,7 @@ import type { AccountsApi } from './api.ts'
 import { codeFields, reasons, Users, type User } from './collections.ts'
 import type { KeysService } from './keys.ts'
 import type { Passwords } from './passwords.ts'
-import type { States } from './user-status-cache.ts'
+import type { UserStatusCache } from './user-status-cache.ts'
 import { FOUNDER, normalEmail, onlyOnce, type UsersService } from './users.ts'
 
 type Deps = {
@@ -15,7 +15,7 @@ type Deps = {
   clock: Clock
   passwords: Passwords
   keys: KeysService
-  states: States
+  states: UserStatusCache
   users: UsersService
 }
 

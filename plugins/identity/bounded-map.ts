@@ -1,12 +1,12 @@
 // A map that forgets what was set first: what is kept here can always be found out again.
 
-export type Bounded<V> = {
+export type BoundedMap<V> = {
   get(key: string): V | undefined
   set(key: string, value: V): void
   delete(key: string): void
 }
 
-export function bounded<V>(max: number): Bounded<V> {
+export function createBoundedMap<V>(max: number): BoundedMap<V> {
   const entries = new Map<string, V>()
   return {
     get: key => entries.get(key),

@@ -1,10 +1,10 @@
 // What the identity plugin writes to people.
-import type { Letter } from '#ports/mail.ts'
+import type { Email } from '#ports/mail.ts'
 import { codeMs } from './config.ts'
 
 const minutes = codeMs / 60_000
 
-export const codeLetter = (to: string, code: string): Letter => ({
+export const codeEmail = (to: string, code: string): Email => ({
   to,
   subject: `Your code is ${code}`,
   text:
@@ -13,7 +13,7 @@ export const codeLetter = (to: string, code: string): Letter => ({
     `happens.\n`,
 })
 
-export const ownerLetter = (to: string): Letter => ({
+export const ownerEmail = (to: string): Email => ({
   to,
   subject: 'Somebody tried to register with your address',
   text:

@@ -13,7 +13,7 @@ import type { ScopedStorage, Store } from '#ports/storage.ts'
 import { Keys, reasons, type Key } from './collections.ts'
 import { keyUseMs, revokedKeyMs } from './config.ts'
 import { bearer } from './sessions.ts'
-import type { States } from './user-status-cache.ts'
+import type { UserStatusCache } from './user-status-cache.ts'
 import type { Tokens } from './tokens.ts'
 
 const PREFIX = 'sk_live_'
@@ -57,7 +57,7 @@ export function createKeys({
   store: ScopedStorage
   clock: Clock
   tokens: Tokens
-  states: States
+  states: UserStatusCache
 }) {
   const everyones = store.system(reasons.keys)
 

@@ -22,10 +22,10 @@ import { createGuesses } from './guesses.ts'
 import { createKeys, keyIn } from './keys.ts'
 import { createPasswords } from './passwords.ts'
 import { createRegistration } from './registration.ts'
-import { createSecret } from './signing-key.ts'
+import { createSigningKey } from './signing-key.ts'
 import { createSessions } from './sessions.ts'
 import { createSignIn } from './signin.ts'
-import { createStates } from './user-status-cache.ts'
+import { createUserStatusCache } from './user-status-cache.ts'
 import { createTokens, type Tokens } from './tokens.ts'
 import { createUsers } from './users.ts'
 
@@ -72,10 +72,10 @@ export default definePlugin({
   collections: [Users, Organisations, Memberships, Families, RefreshTokens, Keys],
   system: Object.values(reasons),
   services: {
-    secret: createSecret,
+    secret: createSigningKey,
     guesses: createGuesses,
     passwords: createPasswords,
-    states: createStates,
+    states: createUserStatusCache,
     tokens: createTokens,
     sessions: createSessions,
     users: createUsers,

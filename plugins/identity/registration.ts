@@ -11,7 +11,7 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { codeFields, reasons, Users, type User } from './collections.ts'
 import { codeAgeMsMax, codeMs, codeTriesMax, unverifiedMs, type IdentityConfig } from './config.ts'
 import type { Guesses } from './guesses.ts'
-import { codeLetter, ownerLetter } from './emails.ts'
+import { codeEmail, ownerEmail } from './emails.ts'
 import type { Passwords } from './passwords.ts'
 import type { SignIn } from './signin.ts'
 import { normalEmail, type UsersService } from './users.ts'
@@ -143,7 +143,7 @@ export function createRegistration({
     if (isTooMany && !code?.isFresh) return
     // A letter cannot be called back: what it speaks of is on disk before it leaves.
     await store.durable()
-    await mail.send(code === undefined ? ownerLetter(email) : codeLetter(email, code.code))
+    await mail.send(code === undefined ? ownerEmail(email) : codeEmail(email, code.code))
   }
   /** The account whose address this code proves. */
   const proved = async (email: string, code: string): Promise<User | undefined> => {

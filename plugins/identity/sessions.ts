@@ -8,7 +8,7 @@ import type { Rate, RateLimiter } from '#ports/limits.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Families, reasons, RefreshTokens, type Family, type RefreshToken } from './collections.ts'
 import { accessTokenSeconds, refreshGraceMs, refreshTokenMs } from './config.ts'
-import type { States } from './user-status-cache.ts'
+import type { UserStatusCache } from './user-status-cache.ts'
 import type { Claims, Tokens } from './tokens.ts'
 
 const TOKEN_BYTES = 32
@@ -26,7 +26,7 @@ type Deps = {
   limits: RateLimiter
   rates: Readonly<Record<string, Rate>>
   tokens: Tokens
-  states: States
+  states: UserStatusCache
 }
 
 export function createSessions({ store, clock, limits, rates, tokens, states }: Deps) {

@@ -14,7 +14,7 @@ import type { Bound, Guesses } from './guesses.ts'
 import type { KeysService } from './keys.ts'
 import type { Passwords } from './passwords.ts'
 import type { Sessions } from './sessions.ts'
-import type { States } from './user-status-cache.ts'
+import type { UserStatusCache } from './user-status-cache.ts'
 import { normalEmail, type UsersService } from './users.ts'
 
 /** Of tries at one account from one place, which take turns. */
@@ -29,7 +29,7 @@ type Deps = {
   users: UsersService
   sessions: Sessions
   keys: KeysService
-  states: States
+  states: UserStatusCache
 }
 /**
  * Where a try comes from: its network, and the sign-in of the device, where it proves one of this

@@ -35,7 +35,7 @@ function make(path: string, clock: Pick<Clock, 'id' | 'randomBytes'>): void {
   }
 }
 
-export function createSecret({
+export function createSigningKey({
   config,
   clock,
 }: {

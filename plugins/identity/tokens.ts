@@ -3,9 +3,9 @@ import jwt from 'jsonwebtoken'
 import type { Caller } from '#contracts/contract.ts'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import { bounded } from './bounded-map.ts'
+import { createBoundedMap } from './bounded-map.ts'
 import { accessTokenSeconds } from './config.ts'
-import type { State, States } from './user-status-cache.ts'
+import type { State, UserStatusCache } from './user-status-cache.ts'
 
 /** `familyId` is absent in a token that an API key was exchanged for. */
 export type Claims = {
@@ -29,10 +29,10 @@ export function createTokens({
 }: {
   secret: string
   clock: Clock
-  states: States
+  states: UserStatusCache
 }) {
   // A signature checked once is checked: a look-up costs a hundredth of it.
-  const verified = bounded<Verified>(VERIFIED_MAX)
+  const verified = createBoundedMap<Verified>(VERIFIED_MAX)
   const seconds = (): number => Math.floor(clock.now() / 1000)
 
   const verify = (token: string): Verified | undefined => {

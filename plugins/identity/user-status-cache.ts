@@ -3,7 +3,7 @@
 import type { Introspection, Peering } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
-import { bounded } from './bounded-map.ts'
+import { createBoundedMap } from './bounded-map.ts'
 import { Memberships, reasons, Users } from './collections.ts'
 import { stateMs } from './config.ts'
 
@@ -32,8 +32,8 @@ type Deps = {
 /** Between processes: this user's rights have changed. */
 const topic = 'user-changed'
 
-export function createStates({ store, clock, host, peers, defer }: Deps) {
-  const known = bounded<Entry>(USERS_MAX)
+export function createUserStatusCache({ store, clock, host, peers, defer }: Deps) {
+  const known = createBoundedMap<Entry>(USERS_MAX)
   const asked = new Map<string, Promise<State | undefined>>()
   const people = store.system(reasons.people)
 
@@ -55,7 +55,7 @@ export function createStates({ store, clock, host, peers, defer }: Deps) {
     host.recheck(userId)
   }
   defer(
-    peers.hear(topic, userId => {
+    peers.subscribe(topic, userId => {
       if (typeof userId === 'string') drop(userId)
     }),
   )
@@ -88,8 +88,8 @@ export function createStates({ store, clock, host, peers, defer }: Deps) {
      */
     forget(userId: string): void {
       drop(userId)
-      peers.tell(topic, userId)
+      peers.publish(topic, userId)
     },
   }
 }
-export type States = ReturnType<typeof createStates>
+export type UserStatusCache = ReturnType<typeof createUserStatusCache>

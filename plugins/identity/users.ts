@@ -6,7 +6,7 @@ import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Memberships, Organisations, reasons, Users, type User } from './collections.ts'
-import type { States } from './user-status-cache.ts'
+import type { UserStatusCache } from './user-status-cache.ts'
 
 const EMAIL =
   /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))+$/u
@@ -40,7 +40,7 @@ export function createUsers({
   store: ScopedStorage
   clock: Clock
   billing: Ledger
-  states: States
+  states: UserStatusCache
 }) {
   const people = store.system(reasons.people)
   const home = store.system(reasons.home)

@@ -13,7 +13,7 @@ import {
 import { SystemClock } from '#ports/clock.ts'
 import { Storage } from '#ports/storage.ts'
 import { createInstaller, type Installer } from './packages/plugin-installer.ts'
-import { across, Parcels, Parts } from './packages/package-store.ts'
+import { across, StoredPackages, Parts } from './packages/package-store.ts'
 import { isToken } from './token.ts'
 
 const named = t.Object(
@@ -60,7 +60,7 @@ export default definePlugin({
   mount: 'v1',
   contract: operator,
   uses: { plugins: Plugins, storage: Storage, clock: SystemClock },
-  collections: [Parcels, Parts],
+  collections: [StoredPackages, Parts],
   system: [across],
   may: { plugins: 'what operators choose' },
   config: t.Object({

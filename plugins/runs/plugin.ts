@@ -14,21 +14,21 @@ import { Traces } from '#ports/traces.ts'
 import { builtIn } from './agents.ts'
 import { Artifacts, SessionOwners, Uploads } from '../files/api.ts'
 import { Agents, Tools } from './api.ts'
-import { createAudit, ToolInvocations } from './tools/audit-log.ts'
+import { createAuditLog, ToolInvocations } from './tools/audit-log.ts'
 import { createBacklog } from './admission/backlog.ts'
 import { verifyInstallation, verifyReason } from './verify/verify-command.ts'
 import { EventBytes, Runs, SearchProgresses, SearchRemovals, Sessions } from './collections.ts'
 import { RunsConfig } from './config.ts'
-import { createCrowding, crowdingReason } from './retention/event-quota.ts'
+import { createEventQuota, crowdingReason } from './retention/event-quota.ts'
 import { createDriver, type Driver, type DriverDeps } from './engine/driver.ts'
-import { createFigures } from './telemetry/metrics.ts'
+import { createRunMetrics } from './telemetry/metrics.ts'
 import { createKeepText, createReadUploads, sessionOwner } from './prompt/files.ts'
 import { createHistory } from './sessions/history.ts'
 import { createConversation } from './prompt/conversation.ts'
 import { createEnded } from './outcome.ts'
 import { createLease } from './engine/lease.ts'
 import { createLoop } from './engine/loop.ts'
-import { createPlaces } from './engine/slots.ts'
+import { createSlots } from './engine/slots.ts'
 import { createQuota } from './retention/run-quota.ts'
 import { recordsFormat } from './journal/records.ts'
 import { createRemoteDriver, driveJob } from './engine/remote-driver.ts'
@@ -41,9 +41,9 @@ import { createSearch } from './sessions/text-search.ts'
 import { createSweep, sweepReason } from './engine/sweep.ts'
 import { createReadTexts } from './sessions/copies.ts'
 import { createTexts } from './journal/texts.ts'
-import { keepTime } from './engine/timers.ts'
-import { createToolbox } from './tools/tool-registry.ts'
-import { createTraced } from './telemetry/spans.ts'
+import { startTimers } from './engine/timers.ts'
+import { createToolRegistry } from './tools/tool-registry.ts'
+import { createRunSpans } from './telemetry/spans.ts'
 import { createTranscripts, transcriptsReason, type Transcripts } from './sessions/transcripts.ts'
 
 export default definePlugin({
@@ -87,13 +87,13 @@ export default definePlugin({
   services: {
     owner: ({ host, clock }: { host: Introspection; clock: Clock }) =>
       `${host.processId}/${clock.id()}`,
-    places: (deps: {
+    slots: (deps: {
       config: RunsConfig
       store: ScopedStorage
       clock: Clock
       log: Log
       host: Introspection
-    }) => (deps.host.role === 'api' ? createBacklog(deps) : createPlaces(deps.config)),
+    }) => (deps.host.role === 'api' ? createBacklog(deps) : createSlots(deps.config)),
     durable:
       ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) =>
       () =>
@@ -103,18 +103,18 @@ export default definePlugin({
     readUploads: createReadUploads,
     readConversation: createConversation,
     keepText: createKeepText,
-    toolbox: createToolbox,
-    traced: createTraced,
-    audit: createAudit,
+    toolRegistry: createToolRegistry,
+    traced: createRunSpans,
+    audit: createAuditLog,
     lease: createLease,
-    figures: createFigures,
+    metrics: createRunMetrics,
     replies: createReplies,
     admission: createAdmit,
     loop: createLoop,
     driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver =>
       deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps),
     sweep: createSweep,
-    crowding: createCrowding,
+    eventQuota: createEventQuota,
     retain: createRetention,
     runs: createRuns,
     sessions: createSessions,
@@ -184,5 +184,5 @@ export default definePlugin({
     ...builtIn.map(agent => into(Agents, () => agent)),
     into(SessionOwners, sessionOwner),
   ],
-  start: keepTime,
+  start: startTimers,
 })

@@ -15,7 +15,7 @@ import { Runs, Sessions, streamOf, type Run, type Status } from './collections.t
 import type { Driver } from './engine/driver.ts'
 import { shown } from './journal/compact.ts'
 import { isTerminal, type SeenEnded } from './outcome.ts'
-import type { Figures } from './telemetry/metrics.ts'
+import type { RunMetrics } from './telemetry/metrics.ts'
 import { cancelledTopic } from './engine/remote-driver.ts'
 import type { Replies } from './engine/replies.ts'
 import type { Admit } from './admission/admit.ts'
@@ -30,7 +30,7 @@ type Deps = {
   admission: Admit
   driver: Driver
   peers: Peering
-  figures: Figures
+  metrics: RunMetrics
   replies: Replies
   ended: SeenEnded
   readTexts: ReadTexts
@@ -42,7 +42,7 @@ async function* visible(
   first: readonly WireEvent[],
   after: number,
   batches: AsyncIterable<readonly LoggedEvent[]>,
-  follow: () => ReturnType<Figures['follow']>,
+  follow: () => ReturnType<RunMetrics['follow']>,
 ): AsyncGenerator<readonly WireEvent[]> {
   const { delivered, stop } = follow()
   try {
@@ -114,7 +114,7 @@ export function createRuns({
   admission,
   driver,
   peers,
-  figures,
+  metrics: metrics,
   replies,
   ended,
   readTexts,
@@ -182,7 +182,7 @@ export function createRuns({
         trace,
       )
       remember(run)
-      if (mine) figures.started()
+      if (mine) metrics.started()
       if (mine && placed.status === 'running') driver.begin(run)
       // The run ahead may have ended between the place in the queue and now.
       else if (mine) await wake(caller, await rest(store.tenant(caller), run, clock.now()))
@@ -228,7 +228,7 @@ export function createRuns({
       const at = page.at(-1)?.seq ?? after
       return page.some(isTerminal)
         ? first
-        : visible(first, at, log.follow(stream, { after: at, signal }), () => figures.follow(runId))
+        : visible(first, at, log.follow(stream, { after: at, signal }), () => metrics.follow(runId))
     },
 
     /** Stops the work. Asking twice, or after the end, changes nothing. */
@@ -248,7 +248,7 @@ export function createRuns({
         return { run_id: run.id, status: (await find(caller, runId)).status, cancelling: false }
       if (driver.isActive(run.id)) driver.stop(run.id, 'cancelled')
       else if (asked.phase === 'placed' && asked.status === 'running')
-        peers.tell(cancelledTopic, { runId: run.id })
+        peers.publish(cancelledTopic, { runId: run.id })
       else if (
         asked.phase === 'placed' &&
         (asked.status === 'waiting' ||

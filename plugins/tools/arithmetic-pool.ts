@@ -8,7 +8,7 @@ import type { ToolsConfig } from './config.ts'
 
 /** `why`: what the expression is refused for. */
 export type Reckoned = { readonly result: string } | { readonly why: string }
-export type Reckoner = {
+export type ArithmeticPool = {
   /**
    * Plain digits. INVALID_FIELD for what is not arithmetic, or takes too long; SHEDDING where too
    * many wait; UNAVAILABLE when the thread ended by itself.
@@ -92,7 +92,7 @@ function startThread(memoryMb: number): Thread {
   }
 }
 
-export function createReckoner({ config, clock, log, defer }: Deps): Reckoner {
+export function createArithmeticPool({ config, clock, log, defer }: Deps): ArithmeticPool {
   const {
     calculator_ms: msMax,
     calculator_threads_max: threadsMax,

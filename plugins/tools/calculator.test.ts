@@ -5,11 +5,11 @@ import { createValidator } from '../../kernel/validate.ts'
 import { evaluate, functionNames } from './arithmetic.ts'
 import { systemClock } from '../../adapters/clock/system.ts'
 import { calculator as calculatorOf } from './calculator.ts'
-import { createReckoner } from './arithmetic-pool.ts'
+import { createArithmeticPool } from './arithmetic-pool.ts'
 
 const undo: (() => unknown)[] = []
 const reckonerOf = (more: object = {}, clock = systemClock()) =>
-  createReckoner({
+  createArithmeticPool({
     config: {
       calculator_ms: 5000,
       calculator_threads_max: 2,
@@ -21,7 +21,7 @@ const reckonerOf = (more: object = {}, clock = systemClock()) =>
     log: () => undefined,
     defer: one => undo.push(one),
   })
-const calculator = calculatorOf({ reckoner: reckonerOf() })
+const calculator = calculatorOf({ arithmetic: reckonerOf() })
 
 const refusal = (expression: string) => {
   try {
@@ -276,34 +276,34 @@ const forBob = { ...forAnn, userId: 'bob' }
 const slow = `ln(1.1)${'+ln(1.1)^0.5'.repeat(40)}`
 const told = (promise: Promise<string>) => promise.catch((error: Error) => error.message)
 test('what takes too long ends its thread, and the next finds another', async () => {
-  const reckoner = reckonerOf({ calculator_ms: 10, calculator_threads_max: 1 })
-  assert.is(await told(reckoner.reckon(slow, forAnn)), 'expression: takes longer than 10 ms.')
+  const arithmetic = reckonerOf({ calculator_ms: 10, calculator_threads_max: 1 })
+  assert.is(await told(arithmetic.reckon(slow, forAnn)), 'expression: takes longer than 10 ms.')
   const patient = reckonerOf({ calculator_threads_max: 1 })
   assert.match(await told(patient.reckon('1/0', forAnn)), 'no finite result')
   assert.is(await patient.reckon('6*7', forAnn), '42')
 })
 test('one user has all threads but one; who leaves or finds the line full is told', async () => {
-  const reckoner = reckonerOf({ calculator_waiting_max: 2 })
+  const arithmetic = reckonerOf({ calculator_waiting_max: 2 })
   const leaving = new AbortController()
   const order: string[] = []
   const ours = [
-    reckoner.reckon(slow, forAnn).then(() => order.push('ann')),
-    reckoner.reckon(slow, forAnn).then(() => order.push('ann')),
+    arithmetic.reckon(slow, forAnn).then(() => order.push('ann')),
+    arithmetic.reckon(slow, forAnn).then(() => order.push('ann')),
   ]
-  const theirs = reckoner.reckon('1+1', forBob).then(() => order.push('bob'))
-  const left = told(reckoner.reckon('1+1', { ...forAnn, signal: leaving.signal }))
-  assert.match(await told(reckoner.reckon('1+1', forBob)), 'at its capacity')
+  const theirs = arithmetic.reckon('1+1', forBob).then(() => order.push('bob'))
+  const left = told(arithmetic.reckon('1+1', { ...forAnn, signal: leaving.signal }))
+  assert.match(await told(arithmetic.reckon('1+1', forBob)), 'at its capacity')
   leaving.abort(new Error('left'))
   assert.is(await left, 'left')
   await Promise.all([...ours, theirs])
   assert.is(order.indexOf('bob') < 2, true, order.join())
 })
 test('an undone reckoner ends its threads and refuses', async () => {
-  const reckoner = reckonerOf()
-  const under = told(reckoner.reckon(slow, forAnn))
+  const arithmetic = reckonerOf()
+  const under = told(arithmetic.reckon(slow, forAnn))
   await Promise.all(undo.splice(0).map(one => one()))
   assert.match(await under, 'not available')
-  assert.match(await told(reckoner.reckon('1', forAnn)), 'stopping')
+  assert.match(await told(arithmetic.reckon('1', forAnn)), 'stopping')
 })
 
 test('the standstill of a stopped process is not taken for a slow expression', async () => {
@@ -315,8 +315,8 @@ test('the standstill of a stopped process is not taken for a slow expression', a
     sleep: (ms: number, signal?: AbortSignal) =>
       naps++ < 2 ? Promise.resolve() : clock.sleep(ms, signal),
   }
-  const reckoner = reckonerOf({}, stopped)
-  assert.is(await reckoner.reckon('6 * 7', forAnn), '42')
+  const arithmetic = reckonerOf({}, stopped)
+  assert.is(await arithmetic.reckon('6 * 7', forAnn), '42')
   assert.ok(naps >= 2)
 })
 

@@ -1,7 +1,7 @@
 // The tool `calculator`.
 import { Type as t, type Static } from 'typebox'
 import type { Tool } from '../runs/api.ts'
-import type { Reckoner } from './arithmetic-pool.ts'
+import type { ArithmeticPool } from './arithmetic-pool.ts'
 
 const Arguments = t.Object(
   {
@@ -14,7 +14,7 @@ const Arguments = t.Object(
   { additionalProperties: false },
 )
 
-export const calculator = ({ reckoner }: { reckoner: Reckoner }): Tool => ({
+export const calculator = ({ arithmetic: arithmetic }: { arithmetic: ArithmeticPool }): Tool => ({
   name: 'calculator',
   effect: 'none',
   parameters: Arguments,
@@ -24,7 +24,7 @@ export const calculator = ({ reckoner }: { reckoner: Reckoner }): Tool => ({
     'acos atan (radians) min max sum mean factorial; pi and e. Use it for every sum that ' +
     'is not trivial.',
   run: async (args, { userId, signal }) => ({
-    content: await reckoner.reckon((args as Static<typeof Arguments>).expression, {
+    content: await arithmetic.reckon((args as Static<typeof Arguments>).expression, {
       userId,
       signal,
     }),

@@ -7,7 +7,7 @@ import { ToolsConfig } from './config.ts'
 import { currentTime } from './current-time.ts'
 import { note } from './note.ts'
 import { askQuiz, askUser } from './questions.ts'
-import { createReckoner } from './arithmetic-pool.ts'
+import { createArithmeticPool } from './arithmetic-pool.ts'
 
 export default definePlugin({
   name: 'tools',
@@ -15,7 +15,7 @@ export default definePlugin({
   kernel: '^1.0.0',
   uses: { clock: SystemClock, artifacts: Artifacts },
   config: ToolsConfig,
-  services: { reckoner: createReckoner },
+  services: { arithmetic: createArithmeticPool },
   contributes: [
     into(Tools, currentTime),
     into(Tools, calculator),

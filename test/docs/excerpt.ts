@@ -12,7 +12,7 @@ import {
 } from 'typescript/unstable/ast'
 import { fileOf, home, pathOf, textOf, type Sources } from './source.ts'
 
-const linesMax = 70
+const linesMax = 120
 
 const namedIn = (root: Node, name: string): Node | undefined => {
   const visit = (node: Node): Node | undefined => {

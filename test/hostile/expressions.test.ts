@@ -4,14 +4,14 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { systemClock } from '../../adapters/clock/system.ts'
-import { createReckoner } from '../../plugins/tools/arithmetic-pool.ts'
+import { createArithmeticPool } from '../../plugins/tools/arithmetic-pool.ts'
 
 /**
  * A bound for a machine under load; a process that is held up stays so for seconds, or for good.
  */
 const heldUpMsMax = 1000
 const undo: (() => unknown)[] = []
-const reckoner = createReckoner({
+const reckoner = createArithmeticPool({
   config: {
     calculator_ms: 10_000,
     calculator_threads_max: 2,

@@ -15,7 +15,7 @@ import type { ModelProvider } from '#ports/models.ts'
 import type { ScopedSearch } from '#ports/search.ts'
 import type { Queue } from '#ports/queue.ts'
 import { loadPlugins } from '../../kernel/management/sources.ts'
-import { faceOf } from '../../kernel/scoped-ports/face.ts'
+import { scopedPort } from '../../kernel/scoped-ports/face.ts'
 import { Tools, type Tool } from '../../plugins/runs/api.ts'
 import { streamOf } from '../../plugins/runs/collections.ts'
 import { endServers, readEvents, startServer, type TestServer } from '../kit/server.ts'
@@ -41,7 +41,8 @@ const engineOf = <T>(
   name: string,
   plugin: Partial<Plugin>,
   wait?: () => number,
-) => faceOf(`port:${name}`, server.engine(name), { name: 'guest', ...base, ...plugin }, wait) as T
+) =>
+  scopedPort(`port:${name}`, server.engine(name), { name: 'guest', ...base, ...plugin }, wait) as T
 
 test("credits: a plugin moves only what it declares, and ends no other plugin's hold", () =>
   using([], async server => {

@@ -9,7 +9,7 @@ import type { BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { RateLimiter } from '#ports/limits.ts'
-import type { Letter, Mailer } from '#ports/mail.ts'
+import type { Email, Mailer } from '#ports/mail.ts'
 import type { ModelProvider } from '#ports/models.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { SearchEngine } from '#ports/search.ts'
@@ -163,7 +163,7 @@ export const kits: Kits = {
             ? readdirSync(folder).filter(name => name.endsWith('.eml'))
             : []
         const before = arrived()
-        let last: (Mailer & { letters?: readonly Letter[] }) | undefined
+        let last: (Mailer & { letters?: readonly Email[] }) | undefined
         return {
           clean: at.clean,
           open: async () => (last = await at.open()),

@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm'
 import type { Plugin } from '../../kernel/plugin.ts'
 import { loadPlugins, sourceAt } from '../../kernel/management/sources.ts'
 import type { Environment } from '../../kernel/settings.ts'
-import type { Bounds } from '../../kernel/isolation/manifest.ts'
+import type { ResourceLimits } from '../../kernel/isolation/manifest.ts'
 import type { Test } from './runner.ts'
 import { refsOf, sample, sampleQuery, wrongs } from './sample.ts'
 import { startServer, type Account, type TestServer } from './server.ts'
@@ -26,7 +26,7 @@ export type Conformance = {
   /** The plugin's folder, or the file with its default export. */
   readonly path: string
   /** In a thread within these bounds, as an operator may choose. */
-  readonly isolated?: Bounds
+  readonly isolated?: ResourceLimits
   /** Its settings, where it needs any. */
   readonly env?: Environment
   /** By kind of identifier (`ref('note')`): makes one that belongs to the account. */

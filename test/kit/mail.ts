@@ -1,18 +1,18 @@
 // What every mailer promises. `received`: the letters that arrived, each as RFC 5322 text or as it
 // was given.
 import assert from 'node:assert/strict'
-import type { Letter, Mailer } from '#ports/mail.ts'
+import type { Email, Mailer } from '#ports/mail.ts'
 import { asking, refuses, rejectsWith, type Lacking, type Test } from './runner.ts'
 
 /** `letters`: what `received` gives. */
 type Kit = Lacking<'letters'> & { place: () => Promise<Place> }
 type Place = {
   open(): Promise<Mailer>
-  received(): Promise<readonly (Letter | string)[]>
+  received(): Promise<readonly (Email | string)[]>
   clean?(): Promise<void>
 }
 
-const LETTER: Letter = { to: 'ann@example.org', subject: 'Your code', text: 'Your code is 123456.' }
+const LETTER: Email = { to: 'ann@example.org', subject: 'Your code', text: 'Your code is 123456.' }
 /** Headers unfolded, encoded words and quoted-printable left as they are. */
 const headerOf = (letter: string, name: string): string =>
   new RegExp(`^${name}: (.*)$`, 'im').exec(

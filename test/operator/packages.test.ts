@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert'
 import { systemClock } from '#adapters/clock/system.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { Parcels, Parts } from '../../plugins/operator/packages/package-store.ts'
+import { StoredPackages, Parts } from '../../plugins/operator/packages/package-store.ts'
 import { lasting, until } from '../kit/engine.ts'
 import { endServers, startServer, type TestServer } from '../kit/server.ts'
 
@@ -73,7 +73,7 @@ const missed = async (server: TestServer): Promise<string> => {
   return why
 }
 const countsOf = async ({ storage }: { storage: StorageEngine }) => [
-  await storage.count(Parcels),
+  await storage.count(StoredPackages),
   await storage.count(Parts),
 ]
 
@@ -115,12 +115,12 @@ test('the same version again takes the place of what was kept', async () => {
   await command(one, 'plugins add', { package: path })
   const {
     items: [before],
-  } = await given.storage.find(Parcels)
+  } = await given.storage.find(StoredPackages)
   await one.roster.unload('greeter')
   await command(one, 'plugins add', { package: path })
   const {
     items: [after],
-  } = await given.storage.find(Parcels)
+  } = await given.storage.find(StoredPackages)
   assert.is(after!.id, before!.id)
   assert.is.not(after!.copy, before!.copy)
   assert.equal(await countsOf(given), [1, after!.parts], 'no part is left of the other')

@@ -35,7 +35,7 @@ export const faults: readonly Planted[] = [
   planted(
     'a driver does not announce itself',
     'engine/driver.ts',
-    'if (!state.terminal) journal.write(took(run.epoch, owner, died))',
+    'if (!state.terminal) journal.write(leaseTaken(run.epoch, owner, died))',
     '',
     'tools',
     'plain answer',

@@ -13,7 +13,7 @@ import type { StorageEngine } from '#ports/storage.ts'
 import type { Token } from '#ports/token.ts'
 import { createInstance, type Instance } from '../../kernel/instance.ts'
 import { readConfig } from '../../kernel/settings.ts'
-import { faceOf } from '../../kernel/scoped-ports/face.ts'
+import { scopedPort } from '../../kernel/scoped-ports/face.ts'
 import { builtIn } from '../../plugins/runs/agents.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
 import {
@@ -54,7 +54,7 @@ const changeBytesMax = 2000
 const metrics = { registerMetric() {} }
 
 /** No hint arrives: whatever is found is found by the sweep. */
-const silentPeers: Peering = { tell() {}, hear: () => () => undefined }
+const silentPeers: Peering = { publish() {}, subscribe: () => () => undefined }
 const silentQueue = { enqueue: async () => '' }
 /** An index that takes everything, and is never asked. */
 const silentSearch = {
@@ -278,7 +278,7 @@ export async function createStage({
             ? () => tools
             : token.kind === 'port'
               ? token.id in ports
-                ? faceOf(token.id, ports[token.id], runsPlugin)
+                ? scopedPort(token.id, ports[token.id], runsPlugin)
                 : undefined
               : token.kind === 'point'
                 ? () => []

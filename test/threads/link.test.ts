@@ -3,23 +3,23 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { isReply, reply } from '#contracts/contract.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
-import { far, reached, type Reach } from '../../kernel/isolation/remote-proxy.ts'
-import { createLink, type Link, type Message } from '../../kernel/isolation/rpc.ts'
+import { remoteProxy, reached, type Reach } from '../../kernel/isolation/remote-proxy.ts'
+import { createRpc, type Rpc, type Message } from '../../kernel/isolation/rpc.ts'
 
 type Answer = (target: string, value: unknown) => unknown
 /** Two ends; every message is cloned, and those in each direction are kept. */
-function pair(answer: Answer): { here: Link; there: Link; sent: Message[] } {
+function pair(answer: Answer): { here: Rpc; there: Rpc; sent: Message[] } {
   const sent: Message[] = []
-  const towards = (other: () => Link) => (message: Message) => {
+  const towards = (other: () => Rpc) => (message: Message) => {
     const copy = structuredClone(message)
     sent.push(copy)
     setImmediate(() => other().receive(copy))
   }
-  const here: Link = createLink(
+  const here: Rpc = createRpc(
     towards(() => there),
     () => undefined,
   )
-  const there: Link = createLink(
+  const there: Rpc = createRpc(
     towards(() => here),
     answer,
   )
@@ -213,7 +213,7 @@ test('a chain of calls is carried out over there; what is not offered is refused
     }),
   }
   const { here } = pair((_, value) => reached(store, (value as Reach).steps))
-  const there = far(here, 'port:storage') as typeof store
+  const there = remoteProxy(here, 'port:storage') as typeof store
   assert.equal(await there.tenant({ orgId: 'o' }).find({ a: 1 }), ['found'])
   assert.equal(calls, [[{ orgId: 'o' }, { a: 1 }]])
   const read: number[] = []

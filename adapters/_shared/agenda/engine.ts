@@ -13,7 +13,7 @@ import type {
 } from 'agenda'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import { orTold } from '../mongodb/database.ts'
+import { orFault } from '../mongodb/database.ts'
 import { collectionName, type Row, type Rows } from './rows.ts'
 
 /** How often Agenda looks for what is due, in milliseconds; insertions are told at once. */
@@ -123,7 +123,7 @@ export async function startAgenda({
     import('@agendajs/mongo-backend'),
   ])
   const { repository } = new MongoBackend({ mongo: db as never, collection: collectionName })
-  await orTold(repository.connect())
+  await orFault(repository.connect())
   const workers: Worker[] = []
   const claims = new Map<string, Claim>()
   const { promise: abandoned, resolve: abandon } = Promise.withResolvers<void>()

@@ -14,7 +14,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { Depth, JobState } from '#ports/queue.ts'
 import type { Json } from '#ports/token.ts'
 import { keptMs, type Lease } from '../job-lease.ts'
-import { orTold, type Connection } from '../mongodb/database.ts'
+import { orFault, type Connection } from '../mongodb/database.ts'
 
 /** Agenda's own name for it, by which its tools find it. */
 export const collectionName = 'agendaJobs'
@@ -69,7 +69,7 @@ const activeSchedule = (key: string) => `${scheduleName} ${key}`
 
 export async function prepareRows(db: Db): Promise<void> {
   const kept = db.collection(collectionName)
-  await orTold(
+  await orFault(
     kept.createIndexes([
       {
         name: 'platform_active',
@@ -125,17 +125,17 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
           await send(bound => kept.insertOne(row, { ...bound }))
           return id.toHexString()
         } catch (error) {
-          if (!isDuplicate(error)) return await orTold(Promise.reject(error))
+          if (!isDuplicate(error)) return await orFault(Promise.reject(error))
           if (active === undefined) return id.toHexString()
           // The one that holds the key may end between the two calls; then the way is free.
-          const first = await orTold(kept.findOne({ active }, { projection: { _id: 1 } }))
+          const first = await orFault(kept.findOne({ active }, { projection: { _id: 1 } }))
           if (first) return first._id.toHexString()
         }
       }
     },
     /** The job as it begins another try; null when whoever claimed it has lost it. */
     begin: (id: string, mark: string): Promise<Row | null> =>
-      orTold(
+      orFault(
         kept.findOneAndUpdate(
           { _id: new ObjectId(id), lastModifiedBy: mark, state: { $in: ['waiting', 'running'] } },
           { $set: { state: 'running', lockedAt: now(), lastRunAt: now() }, $inc: { attempt: 1 } },
@@ -144,7 +144,7 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
       ),
     leaseOf({ _id, attempt }: Row, mark: string): Lease {
       const write = async (change: Parameters<typeof kept.updateOne>[1]) =>
-        (await orTold(kept.updateOne({ _id, lastModifiedBy: mark }, change))).matchedCount === 1
+        (await orFault(kept.updateOne({ _id, lastModifiedBy: mark }, change))).matchedCount === 1
       return {
         beat: () => write({ $set: { lockedAt: now() } }),
         finish: async (state, error) => void (await write(over(state, error))),
@@ -160,17 +160,17 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
       }
     },
     cancel: async (id: ObjectId): Promise<boolean> =>
-      (await orTold(kept.updateOne({ _id: id, state: 'waiting' }, over('cancelled'))))
+      (await orFault(kept.updateOne({ _id: id, state: 'waiting' }, over('cancelled'))))
         .matchedCount === 1,
     state: async (id: ObjectId): Promise<JobState | undefined> =>
-      (await orTold(kept.findOne({ _id: id }, { projection: { state: 1 } })))?.state,
+      (await orFault(kept.findOne({ _id: id }, { projection: { state: 1 } })))?.state,
 
     /**
      * What has ended has neither a time nor a lock: both are counted along an index, Agenda's own
      * and that of the locks.
      */
     async depth(name: string): Promise<Depth> {
-      const [due, running] = await orTold(
+      const [due, running] = await orFault(
         Promise.all([
           kept.countDocuments({ name, nextRunAt: { $lte: now() }, lockedAt: null }),
           kept.countDocuments({ name, lockedAt: { $gt: at(0) } }),
@@ -186,7 +186,7 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
     ): Promise<number> {
       const active = activeSchedule(key)
       const text = JSON.stringify(data)
-      const same = await orTold(
+      const same = await orFault(
         kept.findOneAndUpdate(
           { active, repeatInterval: cron, repeatTimezone: timezone },
           { $set: { data: text } },
@@ -206,7 +206,7 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
         repeatTimezone: timezone,
       } as const
       const replace = () => kept.updateOne({ active }, { $set: set }, { upsert: true })
-      await orTold(
+      await orFault(
         replace().catch((error: unknown) =>
           isDuplicate(error) ? replace() : Promise.reject(error),
         ),
@@ -215,14 +215,14 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
     },
     /** After it has fired, to the time after. Nothing where it was replaced meanwhile. */
     moveOn: async ({ _id }: Row, mark: string, due: number) =>
-      void (await orTold(
+      void (await orFault(
         kept.updateOne(
           { _id, lastModifiedBy: mark },
           { $set: { ...waiting, attempt: 0, nextRunAt: at(due) } },
         ),
       )),
     unschedule: async (key: string): Promise<boolean> =>
-      (await orTold(kept.deleteOne({ active: activeSchedule(key) }))).deletedCount === 1,
+      (await orFault(kept.deleteOne({ active: activeSchedule(key) }))).deletedCount === 1,
   }
 }
 

@@ -5,10 +5,10 @@ import type { Server } from 'node:http'
 import { isIP } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { fault } from '#contracts/faults.ts'
-import { required } from '../lazy-require.ts'
+import { lazyRequire } from '../lazy-require.ts'
 import { isHost, readTarget } from './request-target.ts'
 
-const { createServer } = required('node:http') as typeof import('node:http')
+const { createServer } = lazyRequire('node:http') as typeof import('node:http')
 
 export type KeyPair = {
   readonly cert: Buffer

@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { fault, hasCode } from '#contracts/faults.ts'
-import { createLine } from './semaphore.ts'
+import { createSemaphore } from './semaphore.ts'
 import { retryAfterOf } from './rate-limits.ts'
 
 const now = Date.UTC(2030, 0, 1)
@@ -51,7 +51,7 @@ test("nobody waits longer than an hour on a provider's word", () => {
   assert.is(waits({ 'x-ratelimit-reset-requests': '3d' }), 3_600_000)
 })
 test('a full line refuses at once; a place given back twice is one place', async () => {
-  const line = createLine({
+  const line = createSemaphore({
     places: 1,
     waitingMax: 1,
     full: () => fault('MODEL_FAILED', { why: 'full' }, { retryAfterMs: 1000 }),

@@ -3,14 +3,14 @@ import { fault, hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Model, ModelDelta, ModelProvider, ModelRequest } from '#ports/models.ts'
-import { closedFault, gate } from '../closable.ts'
+import { closedFault, closable } from '../closable.ts'
 import { inputTokensOf, modelOf } from '../model-calls.ts'
 import { createAnswer, type Answer } from './answer.ts'
 import { batches } from './batches.ts'
 import type { ServedModel } from './catalogue.ts'
 import { failureOf } from './failures.ts'
-import { createLine } from './semaphore.ts'
-import { tries } from './retry.ts'
+import { createSemaphore } from './semaphore.ts'
+import { retry } from './retry.ts'
 import { openWire, type Wire } from './wire.ts'
 
 /** Calls that may wait for a place; beyond them a call fails at once. */
@@ -57,9 +57,9 @@ export function createProvider(
   { clock, log }: Surroundings,
 ): ModelProvider {
   const what = `The model provider ${name}`
-  const { check, shut } = gate(what)
+  const { check, shut } = closable(what)
   const closing = new AbortController()
-  const line = createLine({
+  const line = createSemaphore({
     places: concurrency,
     waitingMax: WAITING_MAX,
     full: () =>
@@ -134,7 +134,7 @@ export function createProvider(
       const signal = AbortSignal.any([request.signal, closing.signal])
       const leave = await line.enter(signal)
       try {
-        yield* tries(() => once(request, model, signal), {
+        yield* retry(() => once(request, model, signal), {
           clock,
           signal,
           failureOf: error => failureOf(error, { who: name, clock }),

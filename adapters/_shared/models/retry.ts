@@ -17,7 +17,7 @@ type Trying = {
 }
 
 /** The items of the first try that gives one. Throws the signal's reason, or the fault. */
-export async function* tries<T>(
+export async function* retry<T>(
   once: () => AsyncIterable<T>,
   { clock, signal, failureOf, onFailure }: Trying,
 ): AsyncGenerator<T> {

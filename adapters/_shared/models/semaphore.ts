@@ -11,7 +11,7 @@ type Line = {
  * `enter` resolves to what gives the place back; it rejects with the signal's reason, or at once
  * when the line is full.
  */
-export function createLine({ places, waitingMax, full }: Line) {
+export function createSemaphore({ places, waitingMax, full }: Line) {
   let free = places
   const waiting: (() => void)[] = []
   const place = (): (() => void) => {

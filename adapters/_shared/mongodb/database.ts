@@ -45,7 +45,7 @@ export const isUnanswered = (error: unknown): boolean =>
  * A failure as a fault; what is no failure of the database stays as it is. Addresses, users and
  * passwords are not told.
  */
-export function told(error: unknown): unknown {
+export function toFault(error: unknown): unknown {
   if (error instanceof MongoServerError && error.code === 11_000) {
     const fields = Object.keys((error['keyPattern'] as object | undefined) ?? {}).map(field =>
       field === '_id' ? 'id' : field,
@@ -61,8 +61,8 @@ export function told(error: unknown): unknown {
         : `the connection failed (${error.name})`
   return fault('UNAVAILABLE', { what: WHAT, why }, { cause: error, retryAfterMs: 1000 })
 }
-export const orTold = <T>(promise: Promise<T>): Promise<T> =>
-  promise.catch((error: unknown) => Promise.reject(told(error)))
+export const orFault = <T>(promise: Promise<T>): Promise<T> =>
+  promise.catch((error: unknown) => Promise.reject(toFault(error)))
 
 /** As the driver wants it: with all hosts, and without the options that it does not know. */
 export function hrefOf(url: URL): string {
@@ -105,7 +105,7 @@ export async function connect(url: URL): Promise<Connection> {
     appName: url.searchParams.get('appName') ?? 'agent-platform',
   })
   const db = client.db(decodeURIComponent(url.pathname.slice(1)) || DATABASE_DEFAULT)
-  const ping = async () => void (await orTold(db.command({ ping: 1 })))
+  const ping = async () => void (await orFault(db.command({ ping: 1 })))
   try {
     await ping()
   } catch (error) {
@@ -121,4 +121,4 @@ export async function connect(url: URL): Promise<Connection> {
  * (https://www.mongodb.com/docs/manual/reference/command/hello/: `localTime`).
  */
 export const serverTime = async (db: Db): Promise<number> =>
-  Number(((await orTold(db.command({ hello: 1 }))) as { localTime: Date }).localTime)
+  Number(((await orFault(db.command({ hello: 1 }))) as { localTime: Date }).localTime)

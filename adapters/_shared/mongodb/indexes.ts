@@ -9,8 +9,8 @@ import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Collection, Where } from '#ports/storage.ts'
-import { createLanes } from '../keyed-queue.ts'
-import { closed, orTold, serverTime, told } from './database.ts'
+import { createKeyedQueue } from '../keyed-queue.ts'
+import { closed, orFault, serverTime, toFault } from './database.ts'
 import { complete, sorting } from './filters.ts'
 import { locksIn } from './lock.ts'
 
@@ -108,7 +108,7 @@ export function createIndexes({
   const programs = db.collection<Program>('_programs')
   const self = new ObjectId()
   const locks = locksIn(db, clock)
-  const lanes = createLanes()
+  const lanes = createKeyedQueue()
   const wants = new Map<string, Wanted>()
   const waiting = new Set<string>()
   const stopping = new AbortController()
@@ -122,7 +122,7 @@ export function createIndexes({
       return (await db.collection(kept).indexes()) as readonly Index[]
     } catch (error) {
       if (hasNumber(error, noCollection)) return []
-      throw told(error)
+      throw toFault(error)
     }
   }
   /**
@@ -131,7 +131,7 @@ export function createIndexes({
    */
   const say = ($set: object) =>
     lanes.one('', () =>
-      orTold(
+      orFault(
         programs.updateOne(
           { _id: self },
           { $currentDate: { at: true }, $set },
@@ -155,7 +155,7 @@ export function createIndexes({
     if (foreign.length === 0) return waiting.delete(name), []
     waiting.add(name)
     const since = new Date((await serverTime(db)) - deadMs)
-    const others = await orTold(
+    const others = await orFault(
       programs
         .find(
           { _id: { $ne: self }, at: { $gt: since } },
@@ -171,7 +171,7 @@ export function createIndexes({
       .collection(kept)
       .dropIndex(name)
       .catch((error: unknown) =>
-        hasNumber(error, noIndex) ? undefined : Promise.reject(told(error)),
+        hasNumber(error, noIndex) ? undefined : Promise.reject(toFault(error)),
       )
     log('info', 'mongodb.index_dropped', { collection: kept, index: name })
   }
@@ -189,7 +189,7 @@ export function createIndexes({
     try {
       await make()
     } catch (error) {
-      if (!hasNumber(error, ...conflicts)) throw told(error)
+      if (!hasNumber(error, ...conflicts)) throw toFault(error)
       // Declared otherwise before, under one name or for one key: the server has no way to change
       // an index.
       const rivals = found.filter(there =>
@@ -212,7 +212,7 @@ export function createIndexes({
         await drop(kept, rival)
       }
       await renew()
-      await orTold(make())
+      await orFault(make())
     }
   }
   const settle = async (name: string): Promise<void> => {
@@ -240,7 +240,7 @@ export function createIndexes({
   }
   const beat = async (): Promise<void> => {
     const isKnown =
-      (await orTold(programs.updateOne({ _id: self }, { $currentDate: { at: true } })))
+      (await orFault(programs.updateOne({ _id: self }, { $currentDate: { at: true } })))
         .matchedCount === 1
     // Counted as dead meanwhile: others may have dropped what this program asks for.
     if (!isKnown || !isSaid) {
@@ -251,7 +251,7 @@ export function createIndexes({
       })
       isSaid = true
     }
-    await orTold(programs.deleteMany({ at: { $lt: new Date((await serverTime(db)) - deadMs) } }))
+    await orFault(programs.deleteMany({ at: { $lt: new Date((await serverTime(db)) - deadMs) } }))
     for (const name of isKnown ? [...waiting] : wants.keys())
       await lanes.one(name, () => settle(name))
   }

@@ -3,7 +3,7 @@
 import { ObjectId, type Db } from 'mongodb'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import { orTold, serverTime } from './database.ts'
+import { orFault, serverTime } from './database.ts'
 
 /** `at`: when its holder last renewed it, by the server. */
 type Held = { _id: string; owner: ObjectId; at: Date }
@@ -26,9 +26,9 @@ export function locksIn(db: Db, clock: Pick<Clock, 'monotonic' | 'sleep' | 'rand
   const renewed = { $currentDate: { at: true } } as const
 
   const take = async (name: string, owner: ObjectId): Promise<boolean> => {
-    const held = await orTold(locks.findOne({ _id: name }))
+    const held = await orFault(locks.findOne({ _id: name }))
     if (!held)
-      return orTold(locks.updateOne({ _id: name, owner }, renewed, { upsert: true })).then(
+      return orFault(locks.updateOne({ _id: name, owner }, renewed, { upsert: true })).then(
         () => true,
         (error: unknown) => {
           if (hasCode(error, 'DUPLICATE')) return false
@@ -38,7 +38,7 @@ export function locksIn(db: Db, clock: Pick<Clock, 'monotonic' | 'sleep' | 'rand
     if (held.at.getTime() + leaseMs > (await serverTime(db))) return false
     return (
       (
-        await orTold(
+        await orFault(
           locks.updateOne(
             { _id: name, owner: held.owner, at: held.at },
             { $set: { owner }, ...renewed },
@@ -50,7 +50,7 @@ export function locksIn(db: Db, clock: Pick<Clock, 'monotonic' | 'sleep' | 'rand
   return {
     /** By a dead holder too: what it left undone is not known. */
     isHeld: async (name: string): Promise<boolean> =>
-      (await orTold(locks.findOne({ _id: name }, { projection: { _id: 1 } }))) !== null,
+      (await orFault(locks.findOne({ _id: name }, { projection: { _id: 1 } }))) !== null,
     /**
      * Calls `act` as the only one, unless `isDone` answers true before; `renew`, called between its
      * steps, throws when the lock is another's by now. UNAVAILABLE after 90 s in vain. `what`
@@ -84,7 +84,7 @@ export function locksIn(db: Db, clock: Pick<Clock, 'monotonic' | 'sleep' | 'rand
         await clock.sleep(lookMs * (0.5 + clock.random()), signal)
       }
       const renew = async () => {
-        if ((await orTold(locks.updateOne({ _id: name, owner }, renewed))).matchedCount === 0)
+        if ((await orFault(locks.updateOne({ _id: name, owner }, renewed))).matchedCount === 0)
           throw fault(
             'UNAVAILABLE',
             { what, why: 'another process took them over' },
@@ -100,7 +100,7 @@ export function locksIn(db: Db, clock: Pick<Clock, 'monotonic' | 'sleep' | 'rand
         isKnown = !hasCode(error, 'UNAVAILABLE')
         throw error
       } finally {
-        if (isKnown) await orTold(locks.deleteOne({ _id: name, owner }))
+        if (isKnown) await orFault(locks.deleteOne({ _id: name, owner }))
       }
     },
   }

@@ -3,7 +3,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { freshDatabase, mongoUrl } from '../../../test/kit/mongodb.ts'
 import { startProxy } from '../../../test/kit/proxy.ts'
-import { connect, orTold } from './database.ts'
+import { connect, orFault } from './database.ts'
 
 /** More than the buffers of a connection on one machine take. */
 const large = 'x'.repeat(12_000_000)
@@ -19,7 +19,7 @@ async function check(): Promise<void> {
     const things = db.collection<{ _id: number; text: string }>('things')
     await things.insertOne({ _id: 1, text: 'small' })
     network.cut()
-    const sent = orTold(send(bound => things.insertMany([{ _id: 2, text: large }], { ...bound })))
+    const sent = orFault(send(bound => things.insertMany([{ _id: 2, text: large }], { ...bound })))
     const failure = await sent.then(
       () => undefined,
       (error: { code?: string }) => error.code,

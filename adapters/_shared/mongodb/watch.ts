@@ -3,7 +3,7 @@
 import { MongoServerError, type Collection, type Document } from 'mongodb'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import { told } from './database.ts'
+import { toFault } from './database.ts'
 
 /**
  * Milliseconds: between two looks where there is no change stream; before a broken one is opened
@@ -74,7 +74,7 @@ export function watchInserts<D extends Document>(
         if (signal.aborted) return
         const wasAlone = isAlone
         isAlone = error instanceof MongoServerError && error.code === noReplicaSet
-        if (!isAlone) log('warn', 'mongodb.watch', { error: (told(error) as Error).message })
+        if (!isAlone) log('warn', 'mongodb.watch', { error: (toFault(error) as Error).message })
         else if (!wasAlone)
           log('warn', 'mongodb.no_replica_set', {
             collection: collection.collectionName,

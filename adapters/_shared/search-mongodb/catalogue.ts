@@ -6,7 +6,7 @@ import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import { analysisVersion, createAnalysers, type Analyser } from '../analysis/analyser.ts'
 import { notFound, sameSpec, type Spec } from '../search/checks.ts'
-import { orTold } from '../mongodb/database.ts'
+import { orFault } from '../mongodb/database.ts'
 import { locksIn } from '../mongodb/lock.ts'
 import type { Stored } from './passages.ts'
 
@@ -42,7 +42,7 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
   const lockOf = (id: string) => `search ${id}`
 
   const look = async (org: string, name: string): Promise<Known | undefined> => {
-    const entry = await orTold(entries.findOne({ _id: idOf(org, name) }))
+    const entry = await orFault(entries.findOne({ _id: idOf(org, name) }))
     if (!entry) return undefined
     const spec = JSON.parse(entry.spec) as Spec
     return { entry, spec, analyser: await analysers(spec.languages) }
@@ -52,7 +52,7 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
     if (!known) throw notFound()
     return known
   }
-  const forget = (at: string) => orTold(passages.deleteMany({ g: at }))
+  const forget = (at: string) => orFault(passages.deleteMany({ g: at }))
   /** Waits while a generation is being filled; one whose filler died is taken away. */
   const settled = async (org: string, name: string): Promise<Known> => {
     for (const end = clock.monotonic() + waitMsMax; ; ) {
@@ -60,7 +60,7 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
       const { _id, next } = known.entry
       if (next === undefined) return known
       if (!(await locks.isHeld(lockOf(_id)))) {
-        const { modifiedCount } = await orTold(
+        const { modifiedCount } = await orFault(
           entries.updateOne({ _id, next }, { $unset: { next: '' } }),
         )
         if (modifiedCount === 1) await forget(next)
@@ -123,7 +123,7 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
           const fresh = { spec: JSON.stringify(spec), analysis: analysisVersion, at }
           const before = await look(org, name)
           if (!before) {
-            await orTold(
+            await orFault(
               entries.updateOne(
                 { _id },
                 { $setOnInsert: { org, name, ...fresh } },
@@ -133,10 +133,10 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
             return
           }
           if (before.entry.next !== undefined) await forget(before.entry.next)
-          await orTold(entries.updateOne({ _id, at: before.entry.at }, { $set: { next: at } }))
+          await orFault(entries.updateOne({ _id, at: before.entry.at }, { $set: { next: at } }))
           try {
             await refill(before, { at, spec, analyser }, renew)
-            const { modifiedCount } = await orTold(
+            const { modifiedCount } = await orFault(
               entries.updateOne(
                 { _id, at: before.entry.at, next: at },
                 { $set: fresh, $unset: { next: '' } },
@@ -156,18 +156,20 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
       })
     },
     async drop(org: string, name: string): Promise<boolean> {
-      const entry = await orTold(entries.findOneAndDelete({ _id: idOf(org, name) }))
+      const entry = await orFault(entries.findOneAndDelete({ _id: idOf(org, name) }))
       if (!entry) return false
       for (const at of [entry.at, entry.next]) if (at !== undefined) await forget(at)
       return true
     },
     names: async (org: string): Promise<string[]> =>
       (
-        await orTold(entries.find({ org }, { projection: { name: 1 }, sort: { _id: 1 } }).toArray())
+        await orFault(
+          entries.find({ org }, { projection: { name: 1 }, sort: { _id: 1 } }).toArray(),
+        )
       ).map(({ name }) => name),
     addresses: async (after: string, limit: number): Promise<string[]> =>
       (
-        await orTold(
+        await orFault(
           entries
             .find({ _id: { $gt: after } }, { projection: { _id: 1 }, sort: { _id: 1 }, limit })
             .toArray(),
@@ -175,7 +177,7 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
       ).map(({ _id }) => _id),
     /** Terms are looked up in the order of ids; lengths are summed without reading a passage. */
     ready: () =>
-      orTold(
+      orFault(
         passages.createIndexes([
           { name: 'terms', key: { g: 1, 'terms.t': 1, _id: -1 } },
           { name: 'lengths', key: { g: 1, length: 1 } },

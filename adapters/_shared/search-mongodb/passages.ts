@@ -6,7 +6,7 @@ import type { Language, Passage as Given } from '#ports/search.ts'
 import { searchLimits } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
 import { afterPrefix } from '../documents.ts'
-import { orTold } from '../mongodb/database.ts'
+import { orFault } from '../mongodb/database.ts'
 import { all, conditions } from '../mongodb/filters.ts'
 import type { CheckedMatch, Fields } from '../search/checks.ts'
 import { byScore, type Found } from '../search/fusion.ts'
@@ -74,7 +74,7 @@ export async function byWords(
   terms: readonly string[],
   where: Where,
 ): Promise<Found[]> {
-  const [sums] = await orTold(
+  const [sums] = await orFault(
     passages
       .aggregate<{ count: number; length: number }>([
         { $match: { g: at } },
@@ -88,7 +88,7 @@ export async function byWords(
   const filter = filterOf(at, where)
   let seen = 0
   for (const term of terms) {
-    const n = await orTold(passages.countDocuments({ g: at, 'terms.t': term }))
+    const n = await orFault(passages.countDocuments({ g: at, 'terms.t': term }))
     const idf = Math.log(1 + (sums.count - n + 0.5) / (n + 0.5))
     const matching = passages.find(
       { $and: [{ g: at, 'terms.t': term }, filter] },
@@ -150,7 +150,7 @@ export async function holding(
   const [first, ...others] = words.map(terms => ({
     'terms.t': terms.length === 1 ? terms[0]! : { $in: [...terms] },
   }))
-  return orTold(
+  return orFault(
     passages
       .find(
         {

@@ -16,7 +16,7 @@ import { refuse } from './packages.ts'
  * by the installation's own secret, so that whoever can merely write to the storage brings no code
  * into a process.
  */
-type Parcel = {
+type StoredPackage = {
   readonly id: string
   readonly package: string
   readonly copy: string
@@ -34,7 +34,7 @@ type Part = {
   readonly data: string
   readonly until?: number
 }
-export const Parcels = collection<Parcel>({
+export const StoredPackages = collection<StoredPackage>({
   name: 'operator_packages',
   scope: 'platform',
   index: [['package']],
@@ -81,7 +81,7 @@ type Deps = {
  * `folder` is relative to `home`, the folder of all packages. Without AUTH_SECRET nothing is kept:
  * other processes have to have the same one anyway.
  */
-export function createParcels({ storage, clock, config: { auth_secret: secret } }: Deps) {
+export function createPackageStore({ storage, clock, config: { auth_secret: secret } }: Deps) {
   const own = storage.system(across)
   const macOf = (folder: string, digest: Buffer) =>
     createHmac('sha256', Buffer.from(hkdfSync('sha256', secret!, '', 'packages of plugins', 32)))
@@ -92,7 +92,10 @@ export function createParcels({ storage, clock, config: { auth_secret: secret } 
   const partId = (copy: string, number: number) => `${copy}:${number}`
   const forgetCopy = (copy: string) => own.removeMany(Parts, { copy })
 
-  const write = async (folder: string, path: string): Promise<Omit<Parcel, 'id' | 'package'>> => {
+  const write = async (
+    folder: string,
+    path: string,
+  ): Promise<Omit<StoredPackage, 'id' | 'package'>> => {
     const copy = clock.id()
     const hash = createHash('sha256')
     let parts = 0
@@ -120,7 +123,7 @@ export function createParcels({ storage, clock, config: { auth_secret: secret } 
     return { copy, parts, bytes, mac: macOf(folder, hash.digest()) }
   }
   async function* read(
-    { copy, parts }: Parcel,
+    { copy, parts }: StoredPackage,
     hash: ReturnType<typeof createHash>,
   ): AsyncGenerator<Buffer> {
     for (let number = 0; number < parts; number++) {
@@ -140,9 +143,9 @@ export function createParcels({ storage, clock, config: { auth_secret: secret } 
     async keep(home: string, folder: string): Promise<void> {
       if (secret === undefined) return
       const written = await write(folder, join(home, folder))
-      const before = await own.get(Parcels, folder)
-      if (before) await own.update(Parcels, folder, { set: written })
-      else await own.insert(Parcels, { id: folder, package: packageOf(folder), ...written })
+      const before = await own.get(StoredPackages, folder)
+      if (before) await own.update(StoredPackages, folder, { set: written })
+      else await own.insert(StoredPackages, { id: folder, package: packageOf(folder), ...written })
       await storage.durable()
       if (before) await forgetCopy(before.copy)
     },
@@ -151,7 +154,7 @@ export function createParcels({ storage, clock, config: { auth_secret: secret } 
      * what was kept.
      */
     async bring(home: string, folder: string): Promise<boolean> {
-      const parcel = secret === undefined ? undefined : await own.get(Parcels, folder)
+      const parcel = secret === undefined ? undefined : await own.get(StoredPackages, folder)
       if (!parcel) return false
       mkdirSync(home, { recursive: true, mode: 0o700 })
       const staging = mkdtempSync(join(home, '.new-'))
@@ -187,12 +190,12 @@ export function createParcels({ storage, clock, config: { auth_secret: secret } 
     /** Every version of a package, one of which is this folder. */
     async forget(folder: string): Promise<void> {
       for (;;) {
-        const { items } = await own.find(Parcels, {
+        const { items } = await own.find(StoredPackages, {
           where: { package: packageOf(folder) },
           limit: 100,
         })
         for (const { id, copy } of items) {
-          await own.remove(Parcels, id)
+          await own.remove(StoredPackages, id)
           await forgetCopy(copy)
         }
         if (items.length === 0) return
@@ -200,4 +203,4 @@ export function createParcels({ storage, clock, config: { auth_secret: secret } 
     },
   }
 }
-export type Keeper = ReturnType<typeof createParcels>
+export type PackageStore = ReturnType<typeof createPackageStore>

@@ -5,7 +5,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import type { PluginFiles, Roster } from '#kernel'
 import { packagesIn, refuse } from './packages.ts'
-import { createParcels } from './package-store.ts'
+import { createPackageStore } from './package-store.ts'
 
 type Deps = {
   readonly plugins: Roster
@@ -17,7 +17,7 @@ type Deps = {
 export function createInstaller({ plugins, storage, clock, config }: Deps) {
   const home = join(resolve(config.data_dir), 'packages')
   const packages = packagesIn(home)
-  const parcels = createParcels({ storage, clock, config })
+  const parcels = createPackageStore({ storage, clock, config })
   /** Of what lies in a package: its folder for one version, relative to all of them. */
   const folderOf = (path: string): string | undefined => {
     const within = relative(home, path)

@@ -12,12 +12,12 @@ import { Runs, Sessions, type Run, type Terms } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 import { contextOf } from '../prompt/context.ts'
 import type { ReadConversation } from '../prompt/conversation.ts'
-import type { Places } from '../engine/slots.ts'
+import type { Slots } from '../engine/slots.ts'
 import { estimateTokens, holdFor } from '../price.ts'
 import type { Quota } from '../retention/run-quota.ts'
 import { emptyState } from '../journal/state.ts'
 import type { Texts } from '../journal/texts.ts'
-import { place, type Placed } from './enqueue.ts'
+import { enqueue, type Placed } from './enqueue.ts'
 import { unstick, withdraw } from './session-queue.ts'
 
 /** `mine`: this call made the placement, so it begins the run. */
@@ -37,7 +37,7 @@ type Deps = {
   models: ModelProvider
   agents: (scope: { readonly orgId: string }) => readonly Agent[]
   readConversation: ReadConversation
-  places: Places
+  slots: Slots
   quota: Quota
   texts: Texts
 }
@@ -84,7 +84,7 @@ export function createAdmit({
   models,
   agents,
   readConversation,
-  places,
+  slots: slots,
   quota,
   texts,
 }: Deps) {
@@ -228,7 +228,7 @@ export function createAdmit({
     let placed: Placed
     try {
       stand()
-      placed = await place(own, run, { queueMax: config.queue_max, now: clock.now() })
+      placed = await enqueue(own, run, { queueMax: config.queue_max, now: clock.now() })
     } catch (error) {
       // A storage that fails decides nothing: the sweep, or the same request again, goes on from
       // here.
@@ -272,7 +272,7 @@ export function createAdmit({
         const known = await earlier(caller, request, own)
         if (known) return proceed(known, own, true, false)
       }
-      const arrive = places.admit(caller.orgId)
+      const arrive = slots.admit(caller.orgId)
       try {
         const asked = await prepare(caller, request, own, trace)
         const epoch = store.epoch()

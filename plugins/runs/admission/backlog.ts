@@ -6,7 +6,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
-import type { Places } from '../engine/slots.ts'
+import type { Slots } from '../engine/slots.ts'
 import { sweepReason } from '../engine/sweep.ts'
 
 /** A count is old after so long; a refused start shall wait for so long. Milliseconds. */
@@ -23,7 +23,7 @@ export function createBacklog({
   clock: Clock
   log: Log
   config: RunsConfig
-}): Places {
+}): Slots {
   let waiting = 0
   let since = 0
   let countedAt = Number.NEGATIVE_INFINITY
@@ -49,10 +49,10 @@ export function createBacklog({
     counts: () => ({ active: 0, waiting: waiting + since, organisations: 0 }),
     shed: () => shed,
     // Nothing is driven here.
-    enter: () => false,
-    leave: () => undefined,
-    next: () => undefined,
-    giveUp: () => false,
+    acquire: () => false,
+    release: () => undefined,
+    reserveNext: () => undefined,
+    cancelReservation: () => false,
     line: () => [],
   }
 }

@@ -25,7 +25,7 @@ export function standing(session: Session, runId: string): Placed | undefined {
 }
 
 /** NOT_FOUND when the session went away, QUEUE_FULL when too many wait. May be repeated. */
-export async function place(
+export async function enqueue(
   own: Store,
   run: Run,
   { queueMax, now }: { queueMax: number; now: number },

@@ -15,7 +15,15 @@ import {
   type Play,
 } from '../../../test/kit/scripted-model.ts'
 import type { Tool } from '../api.ts'
-import { event, held, holding, stepBegins, thought, took, toolWhole } from '../journal/records.ts'
+import {
+  event,
+  held,
+  holding,
+  stepBegins,
+  modelCallAccepted,
+  leaseTaken,
+  toolWhole,
+} from '../journal/records.ts'
 
 let bodies = 0
 const look: Tool = {
@@ -144,10 +152,16 @@ test('a run without credits for its next answer ends, and is charged what was do
 
 /** The first answer stands, and its tool's; then the process died around the second hold. */
 const before: readonly NewEvent[] = [
-  took(1),
+  leaseTaken(1),
   event('token', { text: '0 ', step: 0, attempt: 1 }),
   toolWhole({ step: 0, attempt: 1, call: { id: 'c0', name: 'look', arguments: {} } }),
-  thought({ step: 0, attempt: 1, finish: 'tool_calls', input_tokens: 1, output_tokens: 80 }),
+  modelCallAccepted({
+    step: 0,
+    attempt: 1,
+    finish: 'tool_calls',
+    input_tokens: 1,
+    output_tokens: 80,
+  }),
   event('tool_call', { step: 0, call_id: 'c0', name: 'look', arguments: {} }),
   event('tool_result', {
     step: 0,

@@ -4,9 +4,9 @@ import type { Clock } from '#ports/clock.ts'
 /** Why a driver is told to stop. At `handover` and `lost` it appends nothing more. */
 export type StopReason = 'cancelled' | 'handover' | 'lost'
 
-export type Stopper = ReturnType<typeof createStopper>
+export type Cancellation = ReturnType<typeof createCancellation>
 
-export function createStopper(clock: Clock) {
+export function createCancellation(clock: Clock) {
   let controller = new AbortController()
   let stopped: StopReason | undefined
   let acting = 0
@@ -37,15 +37,15 @@ export function createStopper(clock: Clock) {
       }
     },
     /** The model begins, or has sent something. */
-    hear: () => {
+    touch: () => {
       heardAt = clock.monotonic()
     },
     /** No model is being listened to: silence means nothing. */
-    rest: () => {
+    pause: () => {
       heardAt = Number.POSITIVE_INFINITY
     },
     /** Ends the try when nothing was heard for so long. */
-    watch(silenceMsMax: number, silent: () => Error): void {
+    expireIdle(silenceMsMax: number, silent: () => Error): void {
       if (clock.monotonic() - heardAt > silenceMsMax) controller.abort(silent())
     },
     /**

@@ -9,23 +9,23 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Run } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 import { alreadyEnded } from '../outcome.ts'
-import type { Figures } from '../telemetry/metrics.ts'
+import type { RunMetrics } from '../telemetry/metrics.ts'
 import type { Transcripts } from '../sessions/transcripts.ts'
 import { createJournal, readState, type Journal } from '../journal/journal.ts'
 import type { Lease } from './lease.ts'
 import type { Loop } from './loop.ts'
-import type { Places, Waiting } from './slots.ts'
-import { took } from '../journal/records.ts'
+import type { Slots, Waiting } from './slots.ts'
+import { leaseTaken } from '../journal/records.ts'
 import { answeredIn, emptyState, type Asked } from '../journal/state.ts'
 import { settle } from '../steps/settle.ts'
-import { createStopper, type Stopper, type StopReason } from './cancellation.ts'
+import { createCancellation, type Cancellation, type StopReason } from './cancellation.ts'
 import type { Texts } from '../journal/texts.ts'
-import type { createTraced, Traced } from '../telemetry/spans.ts'
+import type { createRunSpans, RunSpans } from '../telemetry/spans.ts'
 
 type Active = {
   readonly run: Run
-  readonly stopper: Stopper
-  readonly spans: Traced
+  readonly cancellation: Cancellation
+  readonly spans: RunSpans
   readonly since: number
   /** Its former driver died or hung. */
   readonly died: boolean
@@ -42,10 +42,10 @@ export type DriverDeps = {
   config: RunsConfig
   loop: Loop
   lease: Lease
-  places: Places
+  slots: Slots
   texts: Texts
-  traced: ReturnType<typeof createTraced>
-  figures: Figures
+  traced: ReturnType<typeof createRunSpans>
+  metrics: RunMetrics
   transcripts: Pick<Transcripts, 'note'>
 }
 
@@ -67,10 +67,10 @@ export function createDriver({
   config,
   loop,
   lease,
-  places,
+  slots: slots,
   texts,
   traced,
-  figures,
+  metrics: metrics,
   transcripts,
 }: DriverDeps) {
   const active = new Map<string, Active>()
@@ -107,13 +107,16 @@ export function createDriver({
       .tenant(run)
       .update(Runs, run.id, { unset: ['owner'] }, { if: { epoch: run.epoch, owner } })
 
-  const goOn = async ({ run, stopper, spans }: Active, journal: Journal): Promise<void> => {
+  const goOn = async (
+    { run, cancellation: cancellation, spans }: Active,
+    journal: Journal,
+  ): Promise<void> => {
     const own = store.tenant(run)
     let seen: Run | undefined = run
     while (seen) {
       const ended = alreadyEnded(journal.state)
-      const left = ended ? { ending: ended } : await loop(seen, journal, stopper, spans)
-      if (!left) return void (stopper.stopped() === 'handover' && (await release(run)))
+      const left = ended ? { ending: ended } : await loop(seen, journal, cancellation, spans)
+      if (!left) return void (cancellation.stopped() === 'handover' && (await release(run)))
       if ('ending' in left)
         return settle(
           {
@@ -121,7 +124,7 @@ export function createDriver({
             billing,
             clock,
             journal,
-            figures,
+            metrics: metrics,
             texts,
             note: transcripts.note,
             run: seen,
@@ -147,9 +150,9 @@ export function createDriver({
     if (store.epoch() !== before) throw fault('STORAGE_FULL')
     const journal = createJournal(events, stream, state, {
       bytesMax: eventlog.limits.appendBytesMax,
-      appended: figures.appends(run, state.head === 0),
+      appended: metrics.appends(run, state.head === 0),
     })
-    if (!state.terminal) journal.write(took(run.epoch, owner, died))
+    if (!state.terminal) journal.write(leaseTaken(run.epoch, owner, died))
     if (!fresh) {
       // What ended the driver before may end this one at once: that it came so far must be known
       // then.
@@ -162,7 +165,7 @@ export function createDriver({
   const start = (run: Run, fresh: boolean, died = false, before = store.epoch()) => {
     const entry: Active = {
       run,
-      stopper: createStopper(clock),
+      cancellation: createCancellation(clock),
       spans: traced(run),
       since: clock.monotonic(),
       died,
@@ -180,23 +183,24 @@ export function createDriver({
       .finally(() => {
         active.delete(run.id)
         lease.dropped(run.id)
-        places.leave(run.id, clock.monotonic() - entry.since)
+        slots.release(run.id, clock.monotonic() - entry.since)
         if (closing) return void (active.size === 0 && idle?.())
         callNext()
       })
   }
   /** Calls from the line as many as there are places for. */
   const callNext = (): void => {
-    for (let next = places.next(); next && !closing; next = places.next()) startWaiting(next)
+    for (let next = slots.reserveNext(); next && !closing; next = slots.reserveNext())
+      startWaiting(next)
   }
   const startWaiting = (next: Waiting) =>
     void startNext(next, next.id)
       .catch((error: unknown) =>
         log('warn', 'run.claim', { run: next.id, organisation: next.orgId, error }),
       )
-      .finally(() => places.giveUp(next.id) && callNext())
+      .finally(() => slots.cancelReservation(next.id) && callNext())
   const leave = (id: string) => {
-    places.leave(id)
+    slots.release(id)
     callNext()
   }
 
@@ -205,7 +209,7 @@ export function createDriver({
    * somebody else's.
    */
   const claim = async (seen: Run): Promise<boolean> => {
-    if (closing || active.has(seen.id) || !lease.isFree(seen) || !places.enter(seen)) return false
+    if (closing || active.has(seen.id) || !lease.isFree(seen) || !slots.acquire(seen)) return false
     const before = store.epoch()
     const taken = await store
       .tenant(seen)
@@ -220,7 +224,7 @@ export function createDriver({
         throw error
       })
     const died = seen.owner !== undefined && seen.owner !== owner
-    if (taken && died) figures.takenOver()
+    if (taken && died) metrics.takenOver()
     if (taken && !closing) {
       start(taken, false, died, before)
       return true
@@ -244,33 +248,33 @@ export function createDriver({
      * A run that this process has just placed, with its lease in hand and nothing in its journal.
      */
     begin(placed: Run) {
-      if (!closing && places.enter(placed)) start(placed, true)
+      if (!closing && slots.acquire(placed)) start(placed, true)
     },
-    stop: (runId: string, reason: StopReason) => active.get(runId)?.stopper.stop(reason),
+    stop: (runId: string, reason: StopReason) => active.get(runId)?.cancellation.stop(reason),
     /** Moves each lease's beat; finds out which are lost, cancelled or silent. */
     async beat(): Promise<void> {
       await Promise.all(
-        [...active.values()].map(async ({ run, stopper }) => {
+        [...active.values()].map(async ({ run, cancellation: cancellation }) => {
           const patience = config.stall_ms * (run.request.reasoning ? reasoningPatience : 1)
-          stopper.watch(patience, () =>
+          cancellation.expireIdle(patience, () =>
             fault('MODEL_FAILED', { why: `it sent nothing for ${patience} ms` }),
           )
           const kept = await store
             .tenant(run)
             .update(Runs, run.id, { inc: { beat: 1 } }, { if: { epoch: run.epoch, owner } })
             .catch(() => run)
-          if (!kept) stopper.stop('lost')
-          else if (kept.cancelAsked) stopper.stop('cancelled')
+          if (!kept) cancellation.stop('lost')
+          else if (kept.cancelAsked) cancellation.stop('cancelled')
         }),
       )
     },
     /** Gives every lease back, so that another process goes on at once. */
     async close(): Promise<void> {
       closing = true
-      for (const { stopper } of active.values()) stopper.stop('handover')
+      for (const { cancellation: cancellation } of active.values()) cancellation.stop('handover')
       // Who stands in the line has been given a lease of this process, too.
       await Promise.all(
-        places.line().map(({ id, orgId }) =>
+        slots.line().map(({ id, orgId }) =>
           store
             .tenant({ orgId })
             .update(Runs, id, { unset: ['owner'] }, { if: { owner } })
@@ -282,7 +286,7 @@ export function createDriver({
       if (active.size === 0) return
       const over = new AbortController()
       void clock.sleep(handoverMs, over.signal).then(
-        () => active.forEach(({ stopper }) => stopper.abandon()),
+        () => active.forEach(({ cancellation: cancellation }) => cancellation.abandon()),
         () => undefined,
       )
       await new Promise<void>(done => {

@@ -7,8 +7,8 @@ import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ModelProvider } from '#ports/models.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
-import { advance, type Action } from './next-action.ts'
-import type { Audit } from '../tools/audit-log.ts'
+import { nextAction, type Action } from './next-action.ts'
+import type { AuditLog } from '../tools/audit-log.ts'
 import { Runs, type Run } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 import { contextOf } from '../prompt/context.ts'
@@ -23,10 +23,10 @@ import { callsUnderWay, currentStep, modelCallIn, usageOf, type Asked } from '..
 import type { Texts } from '../journal/texts.ts'
 import { callTools } from '../steps/tool-calls.ts'
 import { reserve } from '../steps/hold.ts'
-import { think } from '../steps/model-call.ts'
-import type { Stopper } from './cancellation.ts'
-import { allowedFor, type Toolbox } from '../tools/tool-registry.ts'
-import type { Traced } from '../telemetry/spans.ts'
+import { callModel } from '../steps/model-call.ts'
+import type { Cancellation } from './cancellation.ts'
+import { allowedFor, type ToolRegistry } from '../tools/tool-registry.ts'
+import type { RunSpans } from '../telemetry/spans.ts'
 
 export type LoopDeps = {
   readonly store: ScopedStorage
@@ -36,8 +36,8 @@ export type LoopDeps = {
   readonly clock: Clock
   readonly log: Log
   readonly config: RunsConfig
-  readonly toolbox: Toolbox
-  readonly audit: Audit
+  readonly toolRegistry: ToolRegistry
+  readonly audit: AuditLog
   readonly readConversation: ReadConversation
   readonly texts: Texts
   /** Keeps a long text of the run as an artifact. */
@@ -59,7 +59,7 @@ export function createLoop({
   clock,
   log,
   config,
-  toolbox,
+  toolRegistry: toolRegistry,
   audit,
   readConversation,
   keepText,
@@ -105,8 +105,8 @@ export function createLoop({
   const thinkNext = async (
     run: Run,
     journal: Journal,
-    stopper: Stopper,
-    spans: Traced,
+    cancellation: Cancellation,
+    spans: RunSpans,
     conversation: Conversation,
     { step, purpose, tools, before }: Extract<Action, { do: 'think' }>,
   ): Promise<void> => {
@@ -118,7 +118,7 @@ export function createLoop({
     })
     if (cut && journal.state.cut !== JSON.stringify(cut)) journal.write(event('context_cut', cut))
     await reserve(billing, run, journal, step, estimateTokens(messages, attachments))
-    const specs = tools && terms.supports.tools ? toolbox.specs(allowedFor(run)) : []
+    const specs = tools && terms.supports.tools ? toolRegistry.specs(allowedFor(run)) : []
     const offered = purpose === 'work' && terms.supports.tools ? [...specs, reportFailure] : specs
     const request = {
       model: run.model,
@@ -127,9 +127,9 @@ export function createLoop({
       ...(attachments.length > 0 ? { attachments } : {}),
       ...(offered.length > 0 ? { tools: offered } : {}),
     }
-    stopper.hear()
+    cancellation.touch()
     try {
-      await think(
+      await callModel(
         journal,
         {
           models,
@@ -139,32 +139,33 @@ export function createLoop({
           spans,
           request,
           toolTokens: offered.length > 0 ? tokensOfTools(offered) : 0,
-          stopper,
+          cancellation: cancellation,
           triesMax: config.tries_max,
           bounds: { bytesMax: config.arguments_bytes_max, depthMax: config.arguments_depth_max },
           textBytesMax: config.step_bytes_max,
           terms: {
             supports: terms.supports,
             onInterrupt: terms.onInterrupt,
-            isValid: toolbox.isValid(allowedFor(run)),
+            isValid: toolRegistry.isValid(allowedFor(run)),
           },
         },
         step,
       )
     } finally {
-      stopper.rest()
+      cancellation.pause()
     }
   }
   const written = (journal: Journal) => async (): Promise<void> => {
     await journal.settled()
     await durable()
   }
-  const secure = (run: Run, journal: Journal, stopper: Stopper) => async (): Promise<void> => {
-    await written(journal)()
-    if ((await store.tenant(run).get(Runs, run.id))?.epoch === run.epoch) return
-    stopper.stop('lost')
-    throw stopper.stopped()
-  }
+  const secure =
+    (run: Run, journal: Journal, cancellation: Cancellation) => async (): Promise<void> => {
+      await written(journal)()
+      if ((await store.tenant(run).get(Runs, run.id))?.epoch === run.epoch) return
+      cancellation.stop('lost')
+      throw cancellation.stopped()
+    }
   /** Takes the user's answers over from the run's document into the journal. */
   const hearReplies = (journal: Journal, run: Run): void => {
     for (const { number, status, answer } of repliesOf(run)) {
@@ -187,42 +188,42 @@ export function createLoop({
   const goOn = async (
     run: Run,
     journal: Journal,
-    stopper: Stopper,
-    spans: Traced,
+    cancellation: Cancellation,
+    spans: RunSpans,
   ): Promise<Terminal | { readonly waits: readonly Asked[] }> => {
     const { state } = journal
     let conversation: Conversation | undefined
     hearReplies(journal, run)
     for (;;) {
-      if (run.cancelAsked) stopper.stop('cancelled')
-      if (stopper.stopped() !== undefined) throw stopper.stopped()
+      if (run.cancelAsked) cancellation.stop('cancelled')
+      if (cancellation.stopped() !== undefined) throw cancellation.stopped()
       if (state.takes > config.takes_max) throw fault('RUN_STUCK', { takes: state.takes })
       const fatal = fatalIn(journal)
       if (fatal !== undefined) throw fault('CALL_FATAL', { call: fatal, times: config.deaths_max })
-      const action = advance(state, run.request, bounds)
+      const action = nextAction(state, run.request, bounds)
       switch (action.do) {
         case 'note':
           journal.write(...action.records)
           break
         case 'think':
           conversation ??= await readConversation(await texts.whole(run))
-          await thinkNext(run, journal, stopper, spans, conversation, action)
+          await thinkNext(run, journal, cancellation, spans, conversation, action)
           break
         case 'call': {
           const waits = await callTools(journal, action.step, {
             run,
-            toolbox,
+            toolRegistry: toolRegistry,
             allowed: allowedFor(run),
             clock,
             log,
-            stopper,
+            cancellation: cancellation,
             spans,
             audit,
             questionMs: config.question_ms,
             questionBytesMax: config.arguments_bytes_max,
             resultCharsMax: config.result_chars_max,
             resultBytesMax: eventlog.limits.appendBytesMax / 2,
-            secure: secure(run, journal, stopper),
+            secure: secure(run, journal, cancellation),
             written: written(journal),
             keep: (key, name, content) => keepText(run, key, name, content),
           })
@@ -240,10 +241,10 @@ export function createLoop({
     error: unknown,
     run: Run,
     journal: Journal,
-    stopper: Stopper,
+    cancellation: Cancellation,
   ): Ending | undefined => {
     if (journal.failure() || hasCode(error, 'STREAM_MOVED')) return undefined
-    const stopped = stopper.stopped()
+    const stopped = cancellation.stopped()
     const usage = usedBy(journal)
     if (stopped !== undefined)
       return stopped === 'cancelled'
@@ -270,17 +271,17 @@ export function createLoop({
   return async function loop(
     run: Run,
     journal: Journal,
-    stopper: Stopper,
-    spans: Traced,
+    cancellation: Cancellation,
+    spans: RunSpans,
   ): Promise<Left> {
     if (journal.state.ending) return { ending: journal.state.ending }
     try {
-      const end = await goOn(run, journal, stopper, spans)
+      const end = await goOn(run, journal, cancellation, spans)
       if ('waits' in end) return end
       return { ending: { terminal: end, usage: usageOf(journal.state), charged: true } }
     } catch (error) {
       await journal.settled().catch(() => undefined)
-      const ending = endingAfter(error, run, journal, stopper)
+      const ending = endingAfter(error, run, journal, cancellation)
       return ending && { ending }
     }
   }

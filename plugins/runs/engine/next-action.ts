@@ -118,7 +118,7 @@ function failureOf({ purpose, calls }: Step): string | undefined {
   )
 }
 
-export function advance(
+export function nextAction(
   state: State,
   { plan }: { readonly plan: boolean },
   bounds: Bounds,

@@ -8,7 +8,7 @@ import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { readEvents, startServer, type TestServer } from '../../../test/kit/server.ts'
 import { Runs, Sessions, streamOf, type Run } from '../collections.ts'
-import { ending, event, thought, took } from '../journal/records.ts'
+import { ending, event, modelCallAccepted, leaseTaken } from '../journal/records.ts'
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 const settings = { RUNS_SWEEP_MS: '50', RUNS_LEASE_MS: '300' }
@@ -74,9 +74,9 @@ test('a driver that takes over after the end was decided only settles that end',
   await append(
     server,
     run,
-    took(1),
+    leaseTaken(1),
     event('token', { text: 'all of it', step: 0, attempt: 1 }),
-    thought({ step: 0, attempt: 1, finish: 'stop', input_tokens: 1, output_tokens: 3 }),
+    modelCallAccepted({ step: 0, attempt: 1, finish: 'stop', input_tokens: 1, output_tokens: 3 }),
     ending({ terminal: { type: 'done', status: 'done' }, usage, charged: true }),
     event('usage', {
       input_tokens: 1,
@@ -105,7 +105,7 @@ test('what was charged before the crash is not charged again by the new driver',
   const server = await startServer({ env: settings })
   const { token } = await server.account(10)
   const run = await abandoned(server, token)
-  await append(server, run, took(1))
+  await append(server, run, leaseTaken(1))
   await server
     .engine<Ledger>('billing')
     .capture(run.orgId, { of: run.id, amount: 0, reason: 'by the dead one' })
@@ -168,7 +168,7 @@ test('a driver whose lease was taken writes nothing more', async () => {
   ).body as Started
   await pause(150)
   const run = (await storage.get(Runs, id))!
-  const last = await append(server, run, took(2))
+  const last = await append(server, run, leaseTaken(2))
   await pause(300)
   const log = await server.engine<EventlogEngine>('eventlog').read(`${run.orgId}/${streamOf(id)}`)
   assert.is(log.at(-1)!.seq, last, 'the stream stands where the new driver put it')

@@ -9,8 +9,8 @@ import {
   checkpointed,
   event,
   stepBegins,
-  thought,
-  took,
+  modelCallAccepted,
+  leaseTaken,
   toolOpen,
   toolWhole,
   type Plan,
@@ -61,7 +61,13 @@ const long = 'x'.repeat(400)
 const before: readonly NewEvent[] = [
   token('I look.'),
   whole('c1'),
-  thought({ step: 0, attempt: 1, finish: 'tool_calls', input_tokens: 1, output_tokens: 1 }),
+  modelCallAccepted({
+    step: 0,
+    attempt: 1,
+    finish: 'tool_calls',
+    input_tokens: 1,
+    output_tokens: 1,
+  }),
   stepBegins({ step: 1, purpose: 'answer' }),
 ]
 
@@ -75,7 +81,7 @@ const rows: readonly (readonly [
   [
     'nothing came: the call is made',
     resume,
-    [took(1), stepBegins({ step: 0, purpose: 'answer' })],
+    [leaseTaken(1), stepBegins({ step: 0, purpose: 'answer' })],
     'begin',
     0,
   ],
@@ -283,21 +289,21 @@ test('tries and drivers are counted until something new is brought forward', () 
     const { takes, tries } = folded(...records)
     return [takes, tries]
   }
-  const start = [took(1), token('abc')]
+  const start = [leaseTaken(1), token('abc')]
   assert.equal(counts(...start), [0, 0])
   assert.equal(
-    counts(...start, took(2), again('restart', 0), took(3), again('restart', 0, 3)),
+    counts(...start, leaseTaken(2), again('restart', 0), leaseTaken(3), again('restart', 0, 3)),
     [2, 2],
   )
   assert.equal(
-    counts(...start, took(2), again('restart', 0), token('abc', 2)),
+    counts(...start, leaseTaken(2), again('restart', 0), token('abc', 2)),
     [1, 1],
     'the same again is no progress',
   )
-  assert.equal(counts(...start, took(2), again('restart', 0), token('abcd', 2)), [0, 0])
-  assert.equal(counts(...start, took(2), again('prefill', 3), token('d', 2)), [0, 0])
+  assert.equal(counts(...start, leaseTaken(2), again('restart', 0), token('abcd', 2)), [0, 0])
+  assert.equal(counts(...start, leaseTaken(2), again('prefill', 3), token('d', 2)), [0, 0])
   assert.equal(
-    counts(...start, took(2), again('restart', 0), thinking('hm')),
+    counts(...start, leaseTaken(2), again('restart', 0), thinking('hm')),
     [1, 1],
     'deliberation is none: it cannot be continued',
   )
@@ -305,7 +311,7 @@ test('tries and drivers are counted until something new is brought forward', () 
     counts(
       stepBegins({ step: 0, purpose: 'work' }),
       thinking('abc'),
-      took(2),
+      leaseTaken(2),
       again('restart', 0),
       thinking('abcd'),
     ),
@@ -313,11 +319,15 @@ test('tries and drivers are counted until something new is brought forward', () 
     'the work on a plan is',
   )
   for (const forward of [
-    thought({ step: 0, attempt: 2, finish: 'stop', input_tokens: 1, output_tokens: 1 }),
+    modelCallAccepted({ step: 0, attempt: 2, finish: 'stop', input_tokens: 1, output_tokens: 1 }),
     stepBegins({ step: 1, purpose: 'answer' }),
     result,
   ])
-    assert.equal(counts(...start, took(2), again('restart', 0), forward), [0, 0], forward.type)
+    assert.equal(
+      counts(...start, leaseTaken(2), again('restart', 0), forward),
+      [0, 0],
+      forward.type,
+    )
 })
 
 test("an attempt's records do not mix with the next's; only what was accepted is used", () => {
@@ -326,7 +336,7 @@ test("an attempt's records do not mix with the next's; only what was accepted is
     whole('c1'),
     again('restart', 0),
     token('right', 2),
-    thought({ step: 0, attempt: 2, finish: 'stop', input_tokens: 7, output_tokens: 2 }),
+    modelCallAccepted({ step: 0, attempt: 2, finish: 'stop', input_tokens: 7, output_tokens: 2 }),
     stepBegins({ step: 1, purpose: 'answer' }),
     token('lost', 1, 1),
   )
@@ -455,7 +465,13 @@ test('the answer goes on a blank line below what was said before a tool was call
       folded(
         token(first),
         whole('c1'),
-        thought({ step: 0, attempt: 1, finish: 'tool_calls', input_tokens: 1, output_tokens: 1 }),
+        modelCallAccepted({
+          step: 0,
+          attempt: 1,
+          finish: 'tool_calls',
+          input_tokens: 1,
+          output_tokens: 1,
+        }),
         stepBegins({ step: 1, purpose: 'answer' }),
       ),
       1,
@@ -472,19 +488,25 @@ test('the answer goes on a blank line below what was said before a tool was call
 })
 
 test('a driver that died is counted for what it was at, until that is over', () => {
-  const died = (epoch: number) => took(epoch, 'p', true)
+  const died = (epoch: number) => leaseTaken(epoch, 'p', true)
   const call = event('tool_call', { step: 0, call_id: 'c1', name: 'known', arguments: {} })
   const accepted = [
     whole('c1'),
     whole('c2'),
-    thought({ step: 0, attempt: 1, finish: 'tool_calls', input_tokens: 1, output_tokens: 1 }),
+    modelCallAccepted({
+      step: 0,
+      attempt: 1,
+      finish: 'tool_calls',
+      input_tokens: 1,
+      output_tokens: 1,
+    }),
   ]
   const deaths = (...records: NewEvent[]) => {
-    const { steps, deaths: model } = folded(took(1), ...records)
+    const { steps, deaths: model } = folded(leaseTaken(1), ...records)
     return [model.times, ...(steps[0]?.calls ?? []).map(one => one.deaths)]
   }
   assert.equal(deaths(died(2), died(3)), [2], 'before anything came')
-  assert.equal(deaths(took(2), died(3)), [1], 'one that gave the run back is none')
+  assert.equal(deaths(leaseTaken(2), died(3)), [1], 'one that gave the run back is none')
   assert.equal(
     deaths(died(2), token('a'), died(3)),
     [1],

@@ -5,20 +5,20 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
 import type { RunsConfig } from '../config.ts'
-import { createPlaces, type Places } from './slots.ts'
+import { createSlots, type Slots } from './slots.ts'
 
 type Caps = { active: number; perOrg: number; waiting: number; waitingPerOrg: number }
-const placesFor = ({ active, perOrg, waiting, waitingPerOrg }: Caps): Places =>
-  createPlaces({
+const placesFor = ({ active, perOrg, waiting, waitingPerOrg }: Caps): Slots =>
+  createSlots({
     active_max: active,
     active_per_org_max: perOrg,
     waiting_max: waiting,
     waiting_per_org_max: waitingPerOrg,
   } as RunsConfig)
 const roomy: Caps = { active: 2, perOrg: 2, waiting: 100, waitingPerOrg: 100 }
-const refusal = (places: Places, orgId: string): number | undefined => {
+const refusal = (slots: Slots, orgId: string): number | undefined => {
   try {
-    places.admit(orgId)()
+    slots.admit(orgId)()
     return undefined
   } catch (error) {
     assert.ok(hasCode(error, 'SHEDDING'), String(error))
@@ -29,96 +29,96 @@ const refusal = (places: Places, orgId: string): number | undefined => {
     return error.retryAfterMs
   }
 }
-const enter = (places: Places, ...names: string[]) =>
-  names.map(id => places.enter({ id, orgId: id[0]! }))
-const nextIds = (places: Places) => {
+const enter = (slots: Slots, ...names: string[]) =>
+  names.map(id => slots.acquire({ id, orgId: id[0]! }))
+const nextIds = (slots: Slots) => {
   const found: string[] = []
-  for (let next = places.next(); next; next = places.next()) found.push(next.id)
+  for (let next = slots.reserveNext(); next; next = slots.reserveNext()) found.push(next.id)
   return found
 }
 
 test('a process drives so many, an organisation so many of these; the others wait', () => {
-  const places = placesFor({ ...roomy, active: 3 })
-  assert.equal(enter(places, 'a1', 'a2', 'a3', 'b1', 'b2'), [true, true, false, true, false])
-  assert.equal(places.counts(), { active: 3, waiting: 2, organisations: 2 })
-  assert.equal(nextIds(places), [], 'nobody has left')
-  assert.equal(enter(places, 'a1'), [false], 'who is driven is not driven twice')
-  assert.equal(enter(places, 'b2'), [false])
-  assert.is(places.counts().waiting, 2, 'who waits does not wait twice')
+  const slots = placesFor({ ...roomy, active: 3 })
+  assert.equal(enter(slots, 'a1', 'a2', 'a3', 'b1', 'b2'), [true, true, false, true, false])
+  assert.equal(slots.counts(), { active: 3, waiting: 2, organisations: 2 })
+  assert.equal(nextIds(slots), [], 'nobody has left')
+  assert.equal(enter(slots, 'a1'), [false], 'who is driven is not driven twice')
+  assert.equal(enter(slots, 'b2'), [false])
+  assert.is(slots.counts().waiting, 2, 'who waits does not wait twice')
 })
 
 test('who is first in line goes first, past those whose organisation is full', () => {
-  const places = placesFor({ ...roomy, active: 2, perOrg: 1 })
-  enter(places, 'a1', 'c1', 'a2', 'a3', 'b1', 'b2')
-  places.leave('c1')
-  assert.equal(nextIds(places), ['b1'])
-  places.leave('a1')
-  assert.equal(nextIds(places), ['a2'])
-  places.leave('b1')
-  places.leave('a2')
-  assert.equal(nextIds(places), ['a3', 'b2'])
+  const slots = placesFor({ ...roomy, active: 2, perOrg: 1 })
+  enter(slots, 'a1', 'c1', 'a2', 'a3', 'b1', 'b2')
+  slots.release('c1')
+  assert.equal(nextIds(slots), ['b1'])
+  slots.release('a1')
+  assert.equal(nextIds(slots), ['a2'])
+  slots.release('b1')
+  slots.release('a2')
+  assert.equal(nextIds(slots), ['a3', 'b2'])
 })
 
 test('a free place is kept for the one that was called; nobody comes in between', () => {
-  const places = placesFor({ ...roomy, active: 1 })
-  enter(places, 'a1', 'a2', 'b1')
-  places.leave('a1')
-  assert.equal(nextIds(places), ['a2'], 'one place, one call')
-  assert.equal(enter(places, 'c1'), [false])
-  assert.equal(places.counts(), { active: 1, waiting: 2, organisations: 1 })
-  assert.equal(enter(places, 'a2'), [true])
-  assert.equal(enter(places, 'a2'), [false], 'it is driven')
-  places.leave('a2')
-  assert.equal(nextIds(places), ['b1'])
+  const slots = placesFor({ ...roomy, active: 1 })
+  enter(slots, 'a1', 'a2', 'b1')
+  slots.release('a1')
+  assert.equal(nextIds(slots), ['a2'], 'one place, one call')
+  assert.equal(enter(slots, 'c1'), [false])
+  assert.equal(slots.counts(), { active: 1, waiting: 2, organisations: 1 })
+  assert.equal(enter(slots, 'a2'), [true])
+  assert.equal(enter(slots, 'a2'), [false], 'it is driven')
+  slots.release('a2')
+  assert.equal(nextIds(slots), ['b1'])
 })
 
 test('who was called and does not come gives its place to the next; who came keeps it', () => {
-  const places = placesFor({ ...roomy, active: 1 })
-  enter(places, 'a1', 'a2', 'b1')
-  places.leave('a1')
-  assert.equal(nextIds(places), ['a2'])
-  places.giveUp('a2')
-  assert.equal(nextIds(places), ['b1'])
-  enter(places, 'b1')
-  places.giveUp('b1')
-  assert.equal([places.counts().active, nextIds(places)], [1, []])
+  const slots = placesFor({ ...roomy, active: 1 })
+  enter(slots, 'a1', 'a2', 'b1')
+  slots.release('a1')
+  assert.equal(nextIds(slots), ['a2'])
+  slots.cancelReservation('a2')
+  assert.equal(nextIds(slots), ['b1'])
+  enter(slots, 'b1')
+  slots.cancelReservation('b1')
+  assert.equal([slots.counts().active, nextIds(slots)], [1, []])
 })
 
 test('leaving twice, or without a place, changes nothing', () => {
-  const places = placesFor({ ...roomy, active: 1 })
-  enter(places, 'a1', 'b1')
-  places.leave('b1')
-  places.leave('nobody')
-  assert.equal(places.counts(), { active: 1, waiting: 1, organisations: 1 })
-  places.leave('a1')
-  places.leave('a1')
+  const slots = placesFor({ ...roomy, active: 1 })
+  enter(slots, 'a1', 'b1')
+  slots.release('b1')
+  slots.release('nobody')
+  assert.equal(slots.counts(), { active: 1, waiting: 1, organisations: 1 })
+  slots.release('a1')
+  slots.release('a1')
   assert.equal(
-    [places.counts(), nextIds(places)],
+    [slots.counts(), nextIds(slots)],
     [{ active: 0, waiting: 1, organisations: 0 }, ['b1']],
   )
 })
 
 test("a start is refused and counted if the line or the organisation's part is full", () => {
-  const places = placesFor({ active: 2, perOrg: 1, waiting: 3, waitingPerOrg: 2 })
-  enter(places, 'a1', 'a2', 'a3')
-  assert.is(refusal(places, 'a') !== undefined, true, 'its own two wait')
-  assert.is(refusal(places, 'b'), undefined, 'others may come')
-  enter(places, 'b1', 'b2')
-  assert.is(refusal(places, 'c') !== undefined, true, 'three wait')
-  assert.is(places.shed(), 2)
+  const slots = placesFor({ active: 2, perOrg: 1, waiting: 3, waitingPerOrg: 2 })
+  enter(slots, 'a1', 'a2', 'a3')
+  assert.is(refusal(slots, 'a') !== undefined, true, 'its own two wait')
+  assert.is(refusal(slots, 'b'), undefined, 'others may come')
+  enter(slots, 'b1', 'b2')
+  assert.is(refusal(slots, 'c') !== undefined, true, 'three wait')
+  assert.is(slots.shed(), 2)
 })
 
 test('a full line refuses nobody for whom there is a place', () => {
-  const places = placesFor({ active: 3, perOrg: 1, waiting: 1, waitingPerOrg: 1 })
-  enter(places, 'a1', 'a2')
-  assert.ok(refusal(places, 'a'))
-  assert.is(refusal(places, 'b'), undefined)
+  const slots = placesFor({ active: 3, perOrg: 1, waiting: 1, waitingPerOrg: 1 })
+  enter(slots, 'a1', 'a2')
+  assert.ok(refusal(slots, 'a'))
+  assert.is(refusal(slots, 'b'), undefined)
 })
 
 test('whoever is on the way counts, so that many at once are not all let in', () => {
-  const places = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
-  const ways = Array.from({ length: 5 }, () => places.admit('a'))
-  assert.ok(refusal(places, 'a'), 'two places and three in the line are spoken for')
+  const slots = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
+  const ways = Array.from({ length: 5 }, () => slots.admit('a'))
+  assert.ok(refusal(slots, 'a'), 'two places and three in the line are spoken for')
   assert.is(
     refusal(placesFor({ ...roomy, active: 1, waiting: 0 }), 'a'),
     undefined,
@@ -128,38 +128,38 @@ test('whoever is on the way counts, so that many at once are not all let in', ()
   ways[0]!()
   ways[0]!()
   ways[1]!()
-  const again = [places.admit('a'), places.admit('a')]
-  assert.ok(refusal(places, 'a'))
+  const again = [slots.admit('a'), slots.admit('a')]
+  assert.ok(refusal(slots, 'a'))
   for (const [i, arrive] of [...ways.slice(2), ...again].entries()) {
-    places.enter({ id: `a${i}`, orgId: 'a' })
+    slots.acquire({ id: `a${i}`, orgId: 'a' })
     arrive()
   }
-  assert.equal([places.counts().active, places.counts().waiting], [2, 3])
-  assert.ok(refusal(places, 'a'))
+  assert.equal([slots.counts().active, slots.counts().waiting], [2, 3])
+  assert.ok(refusal(slots, 'a'))
 })
 
 test('also those of many organisations, each of which has room for its own', () => {
-  const places = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
-  for (const org of ['a', 'b', 'c', 'd', 'e']) places.admit(org)
-  assert.ok(refusal(places, 'f'))
+  const slots = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
+  for (const org of ['a', 'b', 'c', 'd', 'e']) slots.admit(org)
+  assert.ok(refusal(slots, 'f'))
 })
 
 test('one organisation on the way does not keep another out', () => {
-  const places = placesFor({ active: 4, perOrg: 2, waiting: 8, waitingPerOrg: 4 })
-  for (let i = 0; i < 6; i++) places.admit('a')
-  assert.ok(refusal(places, 'a'), 'two places and its part of the line')
-  for (let i = 0; i < 6; i++) assert.is(refusal(places, 'b'), undefined)
+  const slots = placesFor({ active: 4, perOrg: 2, waiting: 8, waitingPerOrg: 4 })
+  for (let i = 0; i < 6; i++) slots.admit('a')
+  assert.ok(refusal(slots, 'a'), 'two places and its part of the line')
+  for (let i = 0; i < 6; i++) assert.is(refusal(slots, 'b'), undefined)
 })
 
 test('the pause grows with the line and with the time of a run, within bounds', () => {
   const after = (waiting: number, ms: number) => {
-    const places = placesFor({ active: 4, perOrg: 4, waiting, waitingPerOrg: waiting })
+    const slots = placesFor({ active: 4, perOrg: 4, waiting, waitingPerOrg: waiting })
     for (let i = 0; i < 200; i++) {
-      places.enter({ id: 'past', orgId: 'a' })
-      places.leave('past', ms)
+      slots.acquire({ id: 'past', orgId: 'a' })
+      slots.release('past', ms)
     }
-    for (let i = 0; i < waiting + 4; i++) places.enter({ id: `a${i}`, orgId: 'a' })
-    return refusal(places, 'a')!
+    for (let i = 0; i < waiting + 4; i++) slots.acquire({ id: `a${i}`, orgId: 'a' })
+    return refusal(slots, 'a')!
   }
   assert.is(after(8, 100), 1000)
   assert.ok(
@@ -208,7 +208,7 @@ const commands = fc.array(
  * being read), and who never comes.
  */
 function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick?: number }[]) {
-  const places = placesFor(limits)
+  const slots = placesFor(limits)
   const driven: string[] = []
   const called: string[] = []
   const line: string[] = []
@@ -221,7 +221,7 @@ function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick
     else if (!line.includes(id)) line.push(id)
   }
   const call = () => {
-    for (const id of nextIds(places)) {
+    for (const id of nextIds(slots)) {
       line.splice(line.indexOf(id), 1)
       called.push(id)
     }
@@ -234,7 +234,7 @@ function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick
       held.length <= limits.active && ['a', 'b', 'c'].every(org => of(org) <= limits.perOrg),
       'the caps hold',
     )
-    assert.equal(places.counts(), {
+    assert.equal(slots.counts(), {
       active: held.length,
       waiting: line.length,
       organisations: new Set(held.map(id => id[0])).size,
@@ -249,21 +249,21 @@ function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick
     const pick = step.pick ?? 0
     if (step.do === 'arrive') {
       const id = `${step.org}${arrived++}`
-      begin(id, places.enter({ id, orgId: step.org! }))
+      begin(id, slots.acquire({ id, orgId: step.org! }))
     } else if (step.do === 'finish' && driven.length > 0) {
-      places.leave(take(driven, pick), 5)
+      slots.release(take(driven, pick), 5)
       call()
     } else if (step.do === 'come' && called.length > 0) {
       const id = take(called, pick)
-      begin(id, places.enter({ id, orgId: id[0]! }))
+      begin(id, slots.acquire({ id, orgId: id[0]! }))
     } else if (step.do === 'missing' && called.length > 0) {
       const id = take(called, pick)
       gone.add(id)
-      places.giveUp(id)
+      slots.cancelReservation(id)
       call()
     } else if (step.do === 'sweep' && line.length > 0) {
       const id = line[pick % line.length]!
-      assert.is(places.enter({ id, orgId: id[0]! }), false, 'a hint moves nobody up')
+      assert.is(slots.acquire({ id, orgId: id[0]! }), false, 'a hint moves nobody up')
     }
     check()
   }
@@ -306,9 +306,9 @@ test('within an organisation the order of calls is the order of arrival', () => 
 })
 
 test('a line without bound is not kept: what does not fit in is left to the sweep', () => {
-  const places = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
-  for (let i = 0; i < 20; i++) places.enter({ id: `a${i}`, orgId: 'a' })
-  assert.is(places.counts().waiting, 5)
+  const slots = placesFor({ active: 2, perOrg: 2, waiting: 3, waitingPerOrg: 3 })
+  for (let i = 0; i < 20; i++) slots.acquire({ id: `a${i}`, orgId: 'a' })
+  assert.is(slots.counts().waiting, 5)
 })
 
 test.run()

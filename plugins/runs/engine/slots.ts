@@ -4,7 +4,7 @@ import { fault } from '#kernel'
 import type { RunsConfig } from '../config.ts'
 
 export type Waiting = { readonly id: string; readonly orgId: string }
-export type Places = ReturnType<typeof createPlaces>
+export type Slots = ReturnType<typeof createSlots>
 
 /**
  * What a refused start is told to wait, in milliseconds: about as long as it takes until some of
@@ -13,7 +13,7 @@ export type Places = ReturnType<typeof createPlaces>
 const retryMsMin = 1000
 const retryMsMax = 30_000
 
-export function createPlaces({
+export function createSlots({
   active_max: activeMax,
   active_per_org_max: orgMax,
   waiting_max: waitingMax,
@@ -57,7 +57,7 @@ export function createPlaces({
      * Takes a place, or the one that is kept for it. Without one the run waits, and false is the
      * answer; the line is bounded, and what does not fit in is left to the sweep.
      */
-    enter({ id, orgId }: Waiting): boolean {
+    acquire({ id, orgId }: Waiting): boolean {
       if (kept.delete(id)) return true
       if (taken.has(id)) return false
       if (roomFor(orgId)) {
@@ -71,14 +71,14 @@ export function createPlaces({
       return false
     },
     /** Gives the place back, after so many milliseconds of use. */
-    leave(id: string, ms?: number): void {
+    release(id: string, ms?: number): void {
       if (free(id) && ms !== undefined) meanMs += (ms - meanMs) / 16
     },
     /**
      * The first in line that may be driven now. Its place is kept until it enters or gives up:
      * whoever comes meanwhile does not overtake it.
      */
-    next(): Waiting | undefined {
+    reserveNext(): Waiting | undefined {
       if (waiting.size === 0 || taken.size >= activeMax) return undefined
       for (const one of waiting.values()) {
         if (!roomFor(one.orgId)) continue
@@ -89,17 +89,17 @@ export function createPlaces({
       return undefined
     },
     /** Gives back a place that was kept and is not wanted; false where there is none. */
-    giveUp: (id: string): boolean => kept.has(id) && free(id),
+    cancelReservation: (id: string): boolean => kept.has(id) && free(id),
     /**
      * SHEDDING when a new run of this organisation would only stand in a line that is full. To be
      * told when it has come to its place or there, or nowhere: until then it counts.
      */
     admit(orgId: string): () => void {
-      const places = activeMax - taken.size
-      const orgPlaces = Math.min(places, orgMax - (byOrg.get(orgId) ?? 0))
+      const slots = activeMax - taken.size
+      const orgPlaces = Math.min(slots, orgMax - (byOrg.get(orgId) ?? 0))
       const orgComing = comingByOrg.get(orgId) ?? 0
-      const hasPlace = coming < places && orgComing < orgPlaces
-      const inLine = waiting.size + Math.max(0, coming - places)
+      const hasPlace = coming < slots && orgComing < orgPlaces
+      const inLine = waiting.size + Math.max(0, coming - slots)
       const orgInLine = (waitingByOrg.get(orgId) ?? 0) + Math.max(0, orgComing - orgPlaces)
       if (hasPlace || (inLine < waitingMax && orgInLine < waitingOrgMax)) {
         let came = false

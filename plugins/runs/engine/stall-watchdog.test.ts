@@ -24,7 +24,7 @@ import {
 } from '../../../test/kit/scripted-model.ts'
 import type { Tool } from '../api.ts'
 import { Runs } from '../collections.ts'
-import { createStopper } from './cancellation.ts'
+import { createCancellation } from './cancellation.ts'
 
 const stallMs = 10_000
 /** Beats come every second; nothing else of the engine needs the time. */
@@ -284,19 +284,19 @@ for (const [effect, status, times] of [
 
 test('a driver that must stop stays stopped; what ended a try is forgotten with it', () => {
   const clock = manualClock(0)
-  const stopper = createStopper(clock)
+  const cancellation = createCancellation(clock)
   const silent = new Error('silent')
-  stopper.watch(0, () => silent)
-  assert.is(stopper.signal().aborted, false, 'nobody listens to a model')
-  stopper.hear()
+  cancellation.expireIdle(0, () => silent)
+  assert.is(cancellation.signal().aborted, false, 'nobody listens to a model')
+  cancellation.touch()
   void clock.advance(5)
-  stopper.watch(5, () => silent)
-  assert.is(stopper.signal().aborted, false)
-  const first = stopper.signal()
-  stopper.stop('cancelled')
-  stopper.stop('lost')
+  cancellation.expireIdle(5, () => silent)
+  assert.is(cancellation.signal().aborted, false)
+  const first = cancellation.signal()
+  cancellation.stop('cancelled')
+  cancellation.stop('lost')
   assert.equal(
-    [stopper.stopped(), first.reason, stopper.renew().aborted],
+    [cancellation.stopped(), first.reason, cancellation.renew().aborted],
     ['cancelled', 'cancelled', true],
     'the first reason counts',
   )
@@ -308,16 +308,16 @@ test('while something acts, a hand-over waits and everything else does not', asy
     ['lost', false],
     ['cancelled', false],
   ] as const) {
-    const stopper = createStopper(manualClock(0))
+    const cancellation = createCancellation(manualClock(0))
     const through = door()
-    const act = stopper.whileActing(() => through.passed)
-    stopper.stop(reason)
-    assert.is(stopper.signal().aborted, !waits, reason)
+    const act = cancellation.whileActing(() => through.passed)
+    cancellation.stop(reason)
+    assert.is(cancellation.signal().aborted, !waits, reason)
     through.open()
     await act
-    assert.is(stopper.stopped(), reason)
-    stopper.abandon()
-    assert.is(stopper.signal().reason, reason)
+    assert.is(cancellation.stopped(), reason)
+    cancellation.abandon()
+    assert.is(cancellation.signal().reason, reason)
   }
 })
 

@@ -17,7 +17,13 @@ import type { Tool, ToolAnswer } from '../api.ts'
 import { ToolInvocations } from '../tools/audit-log.ts'
 import type { Verified } from '../verify/verify-command.ts'
 import type { Run } from '../collections.ts'
-import { checkpointed, event, thought, took, toolWhole } from '../journal/records.ts'
+import {
+  checkpointed,
+  event,
+  modelCallAccepted,
+  leaseTaken,
+  toolWhole,
+} from '../journal/records.ts'
 import { keyOf } from '../steps/tool-calls.ts'
 
 const parameters = { type: 'object' } as const
@@ -35,9 +41,9 @@ const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
 })
 /** So many bodies are cut short by a storage that is away. */
 let falls = 1
-let code: 'UNAVAILABLE' | 'STOPPING' = 'UNAVAILABLE'
+let awayCode: 'UNAVAILABLE' | 'STOPPING' = 'UNAVAILABLE'
 const away = () =>
-  code === 'STOPPING'
+  awayCode === 'STOPPING'
     ? fault('STOPPING')
     : fault('UNAVAILABLE', { what: 'The database', why: 'it is away' })
 const stumbling = (name: string, more: Partial<Tool>): Tool =>
@@ -78,7 +84,7 @@ const ended = (name: string, id = 'c1') =>
     truncated: false,
     artifact_id: null,
   })
-const accepted = thought({ step: 0, attempt: 1, ...usage })
+const accepted = modelCallAccepted({ step: 0, attempt: 1, ...usage })
 /** What the next driver made of it, from where the other one stood. */
 const goOn = async (
   records: readonly NewEvent[],
@@ -116,7 +122,7 @@ test('a body that acts and may have begun is not run again; its outcome is unkno
     startedAt: 1,
   })
   const { run, list, results, asked } = await goOn(
-    [took(1), wanted('pays'), accepted, began('pays')],
+    [leaseTaken(1), wanted('pays'), accepted, began('pays')],
     { id },
   )
   assert.equal(
@@ -152,7 +158,7 @@ test("a tool that can find out is asked under the call's key, and its word count
     }
     const {
       results: [[status, content] = []],
-    } = await goOn([took(1), wanted('knows'), accepted, began('knows')])
+    } = await goOn([leaseTaken(1), wanted('knows'), accepted, began('knows')])
     assert.is(status, expected[0])
     assert.match(String(content), expected[1])
     assert.is(bodies.length, ran)
@@ -170,7 +176,7 @@ test('what the storage cut short goes on later, if that cannot happen twice', as
     probed = () => word
     const {
       results: [[status, content] = []],
-    } = await goOn([took(1), wanted(name), accepted])
+    } = await goOn([leaseTaken(1), wanted(name), accepted])
     assert.is(status, expected[0], name)
     assert.match(String(content), expected[1])
     assert.is(bodies.length, ran, name)
@@ -183,16 +189,16 @@ test('a call that the storage cuts short again and again ends as unknown', async
     ['retries', 99, ['failed', /is away/], 9],
   ] as const) {
     falls = times
-    const { results } = await goOn([took(1), wanted(name), accepted])
+    const { results } = await goOn([leaseTaken(1), wanted(name), accepted])
     assert.is(results[0]![0], expected[0])
     assert.match(String(results[0]![1]), expected[1])
     assert.is(bodies.length, ran)
   }
   falls = 1
-  code = 'STOPPING'
-  const { results: stopping } = await goOn([took(1), wanted('retries'), accepted])
+  awayCode = 'STOPPING'
+  const { results: stopping } = await goOn([leaseTaken(1), wanted('retries'), accepted])
   assert.equal(stopping, [['ok', 'retries said so']], 'a stop is no outcome')
-  code = 'UNAVAILABLE'
+  awayCode = 'UNAVAILABLE'
   for (const [records, times, expected] of [
     [[began('knows')], 2, ['ok', 'paid at noon']],
     [[began('knows')], 99, ['unknown', /not known/]],
@@ -205,7 +211,12 @@ test('a call that the storage cuts short again and again ends as unknown', async
     }
     const {
       results: [[status, content] = []],
-    } = await goOn([took(1), wanted(records.length > 0 ? 'knows' : 'probes'), accepted, ...records])
+    } = await goOn([
+      leaseTaken(1),
+      wanted(records.length > 0 ? 'knows' : 'probes'),
+      accepted,
+      ...records,
+    ])
     assert.is(status, expected[0])
     assert.match(String(content), expected[1])
     assert.is(asked, times === 2 ? 3 : 9)
@@ -214,7 +225,7 @@ test('a call that the storage cuts short again and again ends as unknown', async
 
 test('a body runs again under the same key; one without effect simply runs again', async () => {
   for (const name of ['keyed', 'looks']) {
-    const { run, results } = await goOn([took(1), wanted(name), accepted, began(name)])
+    const { run, results } = await goOn([leaseTaken(1), wanted(name), accepted, began(name)])
     assert.equal(
       [bodies, results],
       [[{ name, key: keyOf(run.id, 0, 'c1') }], [['ok', `${name} said so`]]],
@@ -224,7 +235,7 @@ test('a body runs again under the same key; one without effect simply runs again
 
 test('of several calls each goes on from where it stood', async () => {
   const { list, asked } = await goOn([
-    took(1),
+    leaseTaken(1),
     wanted('pays', 'c1'),
     wanted('looks', 'c2'),
     wanted('pays', 'c3'),
@@ -247,7 +258,7 @@ test('of several calls each goes on from where it stood', async () => {
 
 test('a tool that is gone: what may have begun is unknown, what had not begun failed', async () => {
   const { results } = await goOn([
-    took(1),
+    leaseTaken(1),
     wanted('gone', 'c1'),
     wanted('gone', 'c2'),
     accepted,
@@ -275,7 +286,7 @@ test('an answer not yet in the journal is heard; the question is not asked again
     [true, 'ok', 1],
     [false, 'declined', 0],
   ] as const) {
-    const { list, results } = await goOn([took(1), wanted('asks'), accepted, question(0)], {
+    const { list, results } = await goOn([leaseTaken(1), wanted('asks'), accepted, question(0)], {
       replies: 1,
       reply: { number: 0, status: 'answered', answer },
     })
@@ -292,7 +303,7 @@ test('an answer not yet in the journal is heard; the question is not asked again
 })
 
 test('a question whose driver died before it could let go waits for its answer', async () => {
-  const run = await engine.left([took(1), wanted('asks'), accepted, question(0)])
+  const run = await engine.left([leaseTaken(1), wanted('asks'), accepted, question(0)])
   await until('it waits', async () => (await engine.run(run.id)).status === 'waiting')
   assert.is(
     (
@@ -319,7 +330,7 @@ test('an approved body that may have begun is neither run nor asked for again', 
     answer: true,
   })
   const { list, results } = await goOn(
-    [took(1), wanted('asks'), accepted, question(0), heard, began('asks')],
+    [leaseTaken(1), wanted('asks'), accepted, question(0), heard, began('asks')],
     { replies: 1 },
   )
   assert.equal(
@@ -330,7 +341,7 @@ test('an approved body that may have begun is neither run nor asked for again', 
 
 test("a dead process's answer is resumed at the provider, and readers are told", async () => {
   const { list, asked } = await goOn([
-    took(1),
+    leaseTaken(1),
     event('token', { text: 'one ', step: 0, attempt: 1 }),
     checkpointed({ step: 0, attempt: 1, response: 'r', at: 1 }),
     event('token', { text: 'hea', step: 0, attempt: 1 }),
@@ -350,7 +361,7 @@ test("a dead process's answer is resumed at the provider, and readers are told",
 })
 
 test('nothing had come: the call is made as if for the first time', async () => {
-  const { list, asked } = await goOn([took(1)])
+  const { list, asked } = await goOn([leaseTaken(1)])
   assert.equal(
     [typesOf(list), asked.length, dataOf(list, 'token')[0]!['attempt']],
     [['token', 'usage', 'done'], 1, 1],
@@ -359,9 +370,9 @@ test('nothing had come: the call is made as if for the first time', async () => 
 
 test('an accepted answer is not asked for again', async () => {
   const { list, asked, run } = await goOn([
-    took(1),
+    leaseTaken(1),
     event('token', { text: 'all of it', step: 0, attempt: 1 }),
-    thought({ step: 0, attempt: 1, finish: 'stop', input_tokens: 1, output_tokens: 3 }),
+    modelCallAccepted({ step: 0, attempt: 1, finish: 'stop', input_tokens: 1, output_tokens: 3 }),
   ])
   assert.equal(
     [typesOf(list), asked, (await engine.run(run.id)).answer],
@@ -370,7 +381,7 @@ test('an accepted answer is not asked for again', async () => {
 })
 
 const drivers = (from: number, to: number) =>
-  Array.from({ length: to - from + 1 }, (_, i) => took(from + i))
+  Array.from({ length: to - from + 1 }, (_, i) => leaseTaken(from + i))
 const said = event('token', { text: 'one ', step: 0, attempt: 1 })
 test('a run that so many drivers took over in vain is given up, and costs nothing', async () => {
   const { balance } = await engine.balance()
@@ -397,7 +408,7 @@ test('one driver fewer, or anything new in between, and it goes on', async () =>
 })
 
 test('whatever its drivers left, what readers are told adds up', async () => {
-  const { list } = await goOn([took(1), said, took(2)], { epoch: 2 })
+  const { list } = await goOn([leaseTaken(1), said, leaseTaken(2)], { epoch: 2 })
   const verified = (await engine.kernel.commands().get('verify')!.run({})) as Verified
   assert.is(saidIn(list), 'heard: ')
   assert.equal(verified.told, [])

@@ -22,7 +22,7 @@ type Deps = {
   defer(undo: () => unknown): void
 }
 
-export function keepTime({
+export function startTimers({
   clock,
   driver,
   sweep,
@@ -61,6 +61,8 @@ export function keepTime({
   if (host.role !== 'api') work()
   // At its next beat the driver would see it, too.
   defer(
-    peers.hear(cancelledTopic, data => driver.stop((data as { runId: string }).runId, 'cancelled')),
+    peers.subscribe(cancelledTopic, data =>
+      driver.stop((data as { runId: string }).runId, 'cancelled'),
+    ),
   )
 }

@@ -17,7 +17,7 @@ import {
 import type { Tool } from '../api.ts'
 import { clip, depthOf, jsonBytes, piecesOf } from './bytes.ts'
 import { ToolInvocations } from '../tools/audit-log.ts'
-import { ending, event, took } from './records.ts'
+import { ending, event, leaseTaken } from './records.ts'
 
 const wide = '漢'
 let bodies = 0
@@ -288,7 +288,7 @@ test('verify tells of a run that has ended and was never closed', async () => {
   const idle = await startEngine(() => says('x'), { env: { RUNS_SWEEP_MS: '600000' } })
   const usage = { inputTokens: 0, outputTokens: 0 }
   const records = [
-    took(1),
+    leaseTaken(1),
     ending({ terminal: { type: 'done', status: 'done' }, usage, charged: false }),
     event('usage', {
       input_tokens: 0,

@@ -38,7 +38,7 @@ export const event = (type: string, data: Json): NewEvent => ({ type, data })
  * A driver begins; `by`: which process, for whoever looks into the log. `died`: the one before it
  * neither ended the run nor gave it back.
  */
-export const took = (epoch: number, by?: string, died = false) =>
+export const leaseTaken = (epoch: number, by?: string, died = false) =>
   hidden('took@1', { epoch, ...(by === undefined ? {} : { by }), ...(died ? { died } : {}) })
 /**
  * The first record of a run that was taken over into a forked conversation: it was never driven,
@@ -75,7 +75,7 @@ export const toolWhole = (data: {
 }) => hidden('call@1', data)
 export const checkpointed = (data: { step: number; attempt: number } & Checkpoint) =>
   hidden('checkpoint@1', data)
-export type Thought = {
+export type ModelCallAccepted = {
   step: number
   attempt: number
   finish: string
@@ -83,7 +83,7 @@ export type Thought = {
   output_tokens: number
 }
 /** The model call is accepted as it stands. */
-export const thought = (data: Thought) => hidden('thought@1', data)
+export const modelCallAccepted = (data: ModelCallAccepted) => hidden('thought@1', data)
 /** More credits are about to be set aside, under `hold:{run}:{part}`; and: they are. */
 export const holding = (data: { part: string; amount: number }) => hidden('holding@1', data)
 export const held = (data: { part: string; amount: number }) => hidden('held@1', data)

@@ -9,7 +9,7 @@ import type { Tool } from '../api.ts'
 import { contextOf, type Cut } from './context.ts'
 import type { Conversation } from './conversation.ts'
 import { estimateTokens } from '../price.ts'
-import { event, stepBegins, thought, toolWhole } from '../journal/records.ts'
+import { event, stepBegins, modelCallAccepted, toolWhole } from '../journal/records.ts'
 import { emptyState, foldOne, type State } from '../journal/state.ts'
 
 type Sizes = {
@@ -26,7 +26,13 @@ function stateWith(results: readonly number[]): State {
   const records = results.flatMap((length, step) => [
     ...(step > 0 ? [stepBegins({ step, purpose: 'answer' as const })] : []),
     toolWhole({ step, attempt: 1, call: { id: `c${step}`, name: 'look', arguments: {} } }),
-    thought({ step, attempt: 1, finish: 'tool_calls', input_tokens: 1, output_tokens: 1 }),
+    modelCallAccepted({
+      step,
+      attempt: 1,
+      finish: 'tool_calls',
+      input_tokens: 1,
+      output_tokens: 1,
+    }),
     event('tool_result', {
       step,
       call_id: `c${step}`,

@@ -17,7 +17,7 @@ import {
 import type { ModelRequest } from '#ports/models.ts'
 import type { Tool } from '../api.ts'
 import { reportFailure, stepsIn } from './planning.ts'
-import { event, stepBegins, thought, took } from '../journal/records.ts'
+import { event, stepBegins, modelCallAccepted, leaseTaken } from '../journal/records.ts'
 
 type Phase = 'plan' | 'work' | 'answer'
 const phaseOf = ({ messages }: ModelRequest): Phase =>
@@ -320,13 +320,13 @@ test('a crash within a step costs that step; the plan and earlier steps stay', a
     work: request => says(`did ${lastWords(request).split(': ').at(-1)}`),
   })
   const accepted = (step: number) =>
-    thought({ step, attempt: 1, finish: 'stop', input_tokens: 1, output_tokens: 1 })
+    modelCallAccepted({ step, attempt: 1, finish: 'stop', input_tokens: 1, output_tokens: 1 })
   const shown = (step: number, words: string) =>
     event('reasoning', { text: words, step, attempt: 1 })
   const state = (index: number, status: string, detail = '') =>
     event('plan_step', { index, status, detail })
   const planned = [
-    took(1),
+    leaseTaken(1),
     stepBegins({ step: 0, purpose: 'plan' }),
     shown(0, '1. a\n2. b\n3. c'),
     accepted(0),

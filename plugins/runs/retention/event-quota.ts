@@ -27,7 +27,7 @@ type Deps = {
   log: Log
   signal: AbortSignal
 }
-export type Crowding = ReturnType<typeof createCrowding>
+export type EventQuota = ReturnType<typeof createEventQuota>
 
 /**
  * Forgets all but the end: a reader learns how the run ended, and that the rest is gone. `bytes`:
@@ -58,7 +58,7 @@ async function bytesOf(log: Eventlog, stream: string): Promise<number> {
   return sum
 }
 
-export function createCrowding({ store, eventlog, config, log, signal }: Deps) {
+export function createEventQuota({ store, eventlog, config, log, signal }: Deps) {
   const keptBytesMax = config.events_bytes_max_per_org
   /**
    * Added before a run says what it keeps, taken off after it has said that it keeps nothing: the

@@ -8,8 +8,8 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Run } from '../collections.ts'
 import { compact } from '../journal/compact.ts'
 import type { RunsConfig } from '../config.ts'
-import type { Crowding, Freed } from './event-quota.ts'
-import type { Figures } from '../telemetry/metrics.ts'
+import type { EventQuota, Freed } from './event-quota.ts'
+import type { RunMetrics } from '../telemetry/metrics.ts'
 
 export const retentionReason = 'retention: runs that ended long ago, of every organisation'
 /** Whoever began with a run and died is followed by somebody else after so many milliseconds. */
@@ -21,8 +21,8 @@ type Deps = {
   clock: Clock
   config: RunsConfig
   log: Log
-  crowding: Crowding
-  figures: Figures
+  eventQuota: EventQuota
+  metrics: RunMetrics
   signal: AbortSignal
 }
 
@@ -52,8 +52,8 @@ export function createRetention({
   clock,
   config,
   log,
-  crowding,
-  figures,
+  eventQuota: eventQuota,
+  metrics: metrics,
   signal,
 }: Deps) {
   let freed = { runs: 0, events: 0, bytes: 0 }
@@ -63,7 +63,7 @@ export function createRetention({
   const noteTrimmed =
     (reason: 'age' | 'size') =>
     ({ events, bytes }: Freed) => {
-      figures.trimmed(reason, events, bytes)
+      metrics.trimmed(reason, events, bytes)
       if (events > 0) note(events, bytes)
     }
 
@@ -85,16 +85,16 @@ export function createRetention({
       return
     let kept: Pick<Run, 'keptBytes' | 'keptSince'> = {}
     if (stages.trim <= now) {
-      const gone = await crowding.forget(run)
+      const gone = await eventQuota.forget(run)
       if (gone) noteTrimmed('age')(gone)
     } else if (!run.compacted) {
       const counts = await compact(events, stream)
-      figures.compacted(counts.bytes, counts.keptBytes)
+      metrics.compacted(counts.bytes, counts.keptBytes)
       note(counts.events - counts.kept, counts.bytes - counts.keptBytes)
       kept = { keptBytes: counts.keptBytes, keptSince: run.endedAt ?? now }
       // Before the run says so: a crash in between leaves the count too high, which is counted anew
       // before anything goes, and never too low.
-      await crowding.count(run, counts.keptBytes)
+      await eventQuota.count(run, counts.keptBytes)
     }
     const next = Math.min(
       ...[stages.trim, run.idempotencyKey === undefined ? Infinity : stages.free].filter(
@@ -139,7 +139,7 @@ export function createRetention({
   return async function retain(): Promise<void> {
     freed = { runs: 0, events: 0, bytes: 0 }
     await careForAll()
-    await crowding.relieveAll(noteTrimmed('size'))
+    await eventQuota.relieveAll(noteTrimmed('size'))
     if (freed.runs > 0) log('info', 'retention.freed', freed)
   }
 }

@@ -21,7 +21,7 @@ import {
   attemptBegins,
   checkpointed,
   event,
-  thought,
+  modelCallAccepted,
   toolOpen,
   toolWhole,
   type Plan,
@@ -29,17 +29,17 @@ import {
 import { estimateTokens, tokensOf } from '../price.ts'
 import { opened, received, type ArgumentBounds } from '../tools/tool-arguments.ts'
 import { currentStep, emptyStep, separatorBefore, type Step } from '../journal/state.ts'
-import type { Stopper } from '../engine/cancellation.ts'
-import type { CallSpan, Traced } from '../telemetry/spans.ts'
+import type { Cancellation } from '../engine/cancellation.ts'
+import type { CallSpan, RunSpans } from '../telemetry/spans.ts'
 
-export type Thinking = {
+export type ModelCalling = {
   readonly models: ModelProvider
   readonly clock: Clock
   readonly log: Log
   readonly request: Omit<ModelRequest, 'signal' | 'prefill' | 'resume'>
   readonly terms: Parameters<typeof recoveryOf>[1]
-  readonly stopper: Stopper
-  readonly spans: Traced
+  readonly cancellation: Cancellation
+  readonly spans: RunSpans
   readonly bounds: ArgumentBounds
   /** Of the tools that the request offers. */
   readonly toolTokens: number
@@ -65,7 +65,7 @@ const saidIn = ({ text, lead }: Step): string => text.slice(lead)
 
 /** The request as this try makes it. */
 function requestFor(
-  { request }: Thinking,
+  { request }: ModelCalling,
   step: Step,
   { plan }: Recovery,
 ): Omit<ModelRequest, 'signal'> {
@@ -131,7 +131,7 @@ function createTeller(journal: Journal, { step, attempt, shown, seam }: Try) {
 /** Writes the deltas of one try, to its accepted end. */
 async function listen(
   journal: Journal,
-  { models, stopper, bounds, textBytesMax }: Thinking,
+  { models, cancellation: cancellation, bounds, textBytesMax }: ModelCalling,
   asked: Omit<ModelRequest, 'signal'>,
   one: Try,
   span: CallSpan,
@@ -178,9 +178,9 @@ async function listen(
         return
     }
   }
-  const signal = stopper.signal()
+  const signal = cancellation.signal()
   for await (const deltas of models.stream({ ...asked, signal })) {
-    stopper.hear()
+    cancellation.touch()
     deltas.forEach(hear)
     // A model that is faster than the disk waits for it here.
     if (journal.crowded()) await journal.settled()
@@ -198,7 +198,7 @@ async function listen(
   }
   span.ended({ inputTokens, outputTokens }, finish)
   journal.write(
-    thought({
+    modelCallAccepted({
       step,
       attempt,
       finish,
@@ -211,13 +211,13 @@ async function listen(
 /** What is sent, as far as can be told before the provider counts it. */
 const tokensIn = (
   { messages, attachments }: Omit<ModelRequest, 'signal'>,
-  { toolTokens }: Thinking,
+  { toolTokens }: ModelCalling,
 ): number => estimateTokens(messages, attachments) + toolTokens
 /**
  * What the try that broke off used, as far as can be told: the customer does not pay it, the
  * operator does.
  */
-const lostBy = (thinking: Thinking, step: Step): Usage => ({
+const lostBy = (thinking: ModelCalling, step: Step): Usage => ({
   inputTokens: step.asked ?? tokensIn(thinking.request, thinking),
   outputTokens: tokensOf(saidIn(step).length + step.deliberated),
 })
@@ -225,7 +225,7 @@ const lostBy = (thinking: Thinking, step: Step): Usage => ({
 /** Makes one try of the call. */
 async function attemptOf(
   journal: Journal,
-  thinking: Thinking,
+  thinking: ModelCalling,
   step: Step,
   recovery: Recovery,
   attempt: number,
@@ -255,8 +255,12 @@ const hasOther = (plan: Recovery['plan']): plan is Plan =>
  * broke off too often or cannot be continued, MODEL_REFUSED, or STREAM_MOVED when the lease is
  * lost.
  */
-export async function think(journal: Journal, thinking: Thinking, number: number): Promise<void> {
-  const { clock, log, stopper, terms, triesMax } = thinking
+export async function callModel(
+  journal: Journal,
+  thinking: ModelCalling,
+  number: number,
+): Promise<void> {
+  const { clock, log, cancellation: cancellation, terms, triesMax } = thinking
   const without = new Set<Plan>()
   for (let broke = false; ; broke = true) {
     const step = currentStep(journal.state) ?? emptyStep(number, 'answer')
@@ -267,7 +271,7 @@ export async function think(journal: Journal, thinking: Thinking, number: number
     if (recovery.plan === 'accept') {
       const { inputTokens, outputTokens } = lostBy(thinking, step)
       journal.write(
-        thought({
+        modelCallAccepted({
           step: number,
           attempt: step.attempt,
           finish: 'interrupted',
@@ -307,7 +311,7 @@ export async function think(journal: Journal, thinking: Thinking, number: number
       const another =
         hasOther(recovery.plan) && (recovery.plan === 'resume' || isRefused || isDiffering(error))
       if (another) without.add(recovery.plan as Plan)
-      if (stopper.stopped() !== undefined || !(mayRetry(error) || (another && isRefused)))
+      if (cancellation.stopped() !== undefined || !(mayRetry(error) || (another && isRefused)))
         throw error
       if (journal.state.tries + 1 >= triesMax)
         throw hasCode(error, 'UNAVAILABLE')
@@ -317,12 +321,12 @@ export async function think(journal: Journal, thinking: Thinking, number: number
       const pause =
         Math.min(backoffMsMax, backoffMs * 2 ** journal.state.tries) * (0.5 + clock.random() / 2)
       // The pause is ours, not the model's silence.
-      stopper.rest()
+      cancellation.pause()
       await clock.sleep(
         Math.max(pause, hasCode(error, 'MODEL_FAILED') ? (error.retryAfterMs ?? 0) : 0),
-        stopper.renew(),
+        cancellation.renew(),
       )
-      stopper.hear()
+      cancellation.touch()
     }
   }
 }

@@ -6,7 +6,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { Store } from '#ports/storage.ts'
 import { Runs, type Run } from '../collections.ts'
 import { creditsOf, outcomeOf } from '../outcome.ts'
-import type { Figures } from '../telemetry/metrics.ts'
+import type { RunMetrics } from '../telemetry/metrics.ts'
 import type { Journal } from '../journal/journal.ts'
 import { ending, event, type Ending } from '../journal/records.ts'
 import type { Step } from '../journal/state.ts'
@@ -52,7 +52,7 @@ export type Settling = {
   readonly journal: Journal
   readonly run: Run
   readonly texts: Texts
-  readonly figures: Pick<Figures, 'ended'>
+  readonly metrics: Pick<RunMetrics, 'ended'>
   /** Writes what was said into the search index. */
   readonly note: (run: Run) => void
   /** Wakes the run that is next in the session. */
@@ -66,7 +66,18 @@ export type Settling = {
  * that its session's next is not forgotten.
  */
 export async function settle(
-  { own, billing, clock, journal, run, wake, compactAfterMs, figures, texts, note }: Settling,
+  {
+    own,
+    billing,
+    clock,
+    journal,
+    run,
+    wake,
+    compactAfterMs,
+    metrics: metrics,
+    texts,
+    note,
+  }: Settling,
   proposed: Ending,
 ): Promise<void> {
   const { state } = journal
@@ -119,6 +130,6 @@ export async function settle(
     { if: { phase: 'placed', epoch: run.epoch } },
   )
   if (!closed) return
-  figures.ended(outcome.status)
+  metrics.ended(outcome.status)
   note(closed)
 }

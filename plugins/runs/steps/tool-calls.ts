@@ -5,26 +5,26 @@ import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { NewEvent } from '#ports/eventlog.ts'
 import type { Question, Tool, ToolCallInfo } from '../api.ts'
-import type { Audit } from '../tools/audit-log.ts'
+import type { AuditLog } from '../tools/audit-log.ts'
 import { clip, jsonBytes } from '../journal/bytes.ts'
 import type { Run } from '../collections.ts'
 import type { Journal } from '../journal/journal.ts'
 import { outcomeOf } from '../tools/questions.ts'
 import { event } from '../journal/records.ts'
 import type { Asked, CallState, Outcome, Step } from '../journal/state.ts'
-import type { Stopper } from '../engine/cancellation.ts'
-import type { Allowed, Toolbox } from '../tools/tool-registry.ts'
-import type { Traced } from '../telemetry/spans.ts'
+import type { Cancellation } from '../engine/cancellation.ts'
+import type { Allowed, ToolRegistry } from '../tools/tool-registry.ts'
+import type { RunSpans } from '../telemetry/spans.ts'
 
-export type Calling = {
+export type ToolCalling = {
   readonly run: Run
-  readonly toolbox: Toolbox
+  readonly toolRegistry: ToolRegistry
   readonly allowed: Allowed
   readonly clock: Clock
   readonly log: Log
-  readonly stopper: Stopper
-  readonly spans: Traced
-  readonly audit: Audit
+  readonly cancellation: Cancellation
+  readonly spans: RunSpans
+  readonly audit: AuditLog
   /**
    * Resolves when everything journalled so far is on disk and the lease is still ours, by the
    * storage's word; rejects when it is not.
@@ -92,12 +92,12 @@ async function within<T>(
   tool: Tool,
   info: Info,
   act: (info: ToolCallInfo) => T | Promise<T>,
-  { clock, stopper, log }: Calling,
+  { clock, cancellation: cancellation, log }: ToolCalling,
 ): Promise<{ readonly answer: T } | Failure> {
   const ms = tool.timeoutMs ?? timeoutDefaultMs
   const limit = new AbortController()
   const over = new AbortController()
-  const driver = stopper.signal()
+  const driver = cancellation.signal()
   const signal = AbortSignal.any([driver, limit.signal])
   const late = clock.sleep(ms, over.signal).then(
     () => limit.abort(new Error('The time limit of the tool.')),
@@ -111,7 +111,7 @@ async function within<T>(
       answer: await Promise.race([Promise.resolve().then(() => act({ ...info, signal })), ended]),
     }
   } catch (error) {
-    if (driver.aborted && stopper.stopped() !== 'cancelled') throw error
+    if (driver.aborted && cancellation.stopped() !== 'cancelled') throw error
     if (limit.signal.aborted || driver.aborted) {
       if (effectOf(tool) === 'once') return unknownOutcome
       return {
@@ -152,7 +152,7 @@ async function once(
   args: Json,
   info: Info,
   callId: string,
-  calling: Calling,
+  calling: ToolCalling,
 ): Promise<Tried> {
   const act = () => within(tool, info, call => tool.run(args, call), calling)
   const result = await calling.spans.tool(
@@ -178,7 +178,7 @@ async function again(
   args: Json,
   info: Info,
   callId: string,
-  calling: Calling,
+  calling: ToolCalling,
 ): Promise<Tried> {
   if (effectOf(tool) !== 'once') return once(tool, args, info, callId, calling)
   const { probe } = tool
@@ -200,24 +200,27 @@ async function persist(
   args: Json,
   info: Info,
   callId: string,
-  calling: Calling,
+  calling: ToolCalling,
   first: typeof once,
 ): Promise<Result> {
-  const { clock, stopper } = calling
+  const { clock, cancellation: cancellation } = calling
   let tried = await first(tool, args, info, callId, calling)
   for (
     let tries = 0;
     tries < awayTriesMax &&
     tried.away &&
     (effectOf(tool) !== 'once' || tool.probe) &&
-    stopper.stopped() !== 'cancelled';
+    cancellation.stopped() !== 'cancelled';
     tries++
   ) {
     await calling.secure()
     await clock
-      .sleep(Math.min(awayMsMax, awayMs * 2 ** tries) * (0.5 + clock.random()), stopper.signal())
+      .sleep(
+        Math.min(awayMsMax, awayMs * 2 ** tries) * (0.5 + clock.random()),
+        cancellation.signal(),
+      )
       .catch((error: unknown) =>
-        stopper.stopped() === 'cancelled' ? undefined : Promise.reject(error),
+        cancellation.stopped() === 'cancelled' ? undefined : Promise.reject(error),
       )
     tried = await again(tool, args, info, callId, calling)
   }
@@ -225,7 +228,10 @@ async function persist(
 }
 
 /** What of a result the model reads, where that is not all of it. */
-function excerptOf(whole: string, { resultCharsMax, resultBytesMax }: Calling): string | undefined {
+function excerptOf(
+  whole: string,
+  { resultCharsMax, resultBytesMax }: ToolCalling,
+): string | undefined {
   const excerpt = clip(whole.slice(0, resultCharsMax), resultBytesMax)
   return excerpt.length < whole.length ? excerpt : undefined
 }
@@ -237,9 +243,9 @@ function excerptOf(whole: string, { resultCharsMax, resultBytesMax }: Calling): 
 export async function callTools(
   journal: Journal,
   step: Step,
-  calling: Calling,
+  calling: ToolCalling,
 ): Promise<readonly Asked[]> {
-  const { run, toolbox, allowed, clock, audit } = calling
+  const { run, toolRegistry: toolRegistry, allowed, clock, audit } = calling
   const info = ({ call }: CallState): Info => ({
     orgId: run.orgId,
     userId: run.userId,
@@ -286,7 +292,7 @@ export async function callTools(
    * takes over must not think that it has begun.
    */
   const refuse = async (one: CallState, { status, content }: Outcome): Promise<void> => {
-    const tool = toolbox.find(one.call.name, allowed)
+    const tool = toolRegistry.find(one.call.name, allowed)
     await audit.refused(
       run,
       {
@@ -330,18 +336,18 @@ export async function callTools(
     const why =
       refused ??
       (tool
-        ? toolbox.misfit(tool, call.arguments)
+        ? toolRegistry.misfit(tool, call.arguments)
         : `There is no tool ${JSON.stringify(call.name.slice(0, 80))}.`)
     return why === undefined ? undefined : { status: 'failed', content: why }
   }
 
   const work = async (one: CallState): Promise<void> => {
-    const tool = toolbox.find(one.call.name, allowed)
+    const tool = toolRegistry.find(one.call.name, allowed)
     const answered = one.asked && one.answered ? outcomeOf(one.asked, one.answered) : undefined
     if (answered) return one.begun ? finish(one, answered) : refuse(one, answered)
     const refused = refusal(one, tool)
     if (refused) return one.begun ? finish(one, unknownOutcome) : refuse(one, refused)
-    const args = toolbox.argumentsOf(tool!, one.call.arguments)
+    const args = toolRegistry.argumentsOf(tool!, one.call.arguments)
     return act(one, tool!, args)
   }
   const act = async (one: CallState, tool: Tool, args: Json): Promise<void> => {
@@ -361,13 +367,13 @@ export async function callTools(
     // the world asks once more whether it may, too.
     if (effectOf(tool) !== 'none') await calling.secure()
     else await calling.written()
-    return calling.stopper.whileActing(async () =>
+    return calling.cancellation.whileActing(async () =>
       settle(one, await persist(tool, args, info(one), one.call.id, calling, once)),
     )
   }
 
   const isParallel = ({ call }: CallState) => {
-    const tool = toolbox.find(call.name, allowed)
+    const tool = toolRegistry.find(call.name, allowed)
     return tool !== undefined && (tool.parallel ?? tool.effect === 'none')
   }
   const isWaiting = ({ asked, answered }: CallState) =>
@@ -381,6 +387,6 @@ export async function callTools(
     const ready = together.filter(one => !isWaiting(one))
     if (ready.length === 0) return together.map(({ asked }) => asked!)
     await Promise.all(ready.map(work))
-    if (calling.stopper.stopped() !== undefined) throw calling.stopper.stopped()
+    if (calling.cancellation.stopped() !== undefined) throw calling.cancellation.stopped()
   }
 }

@@ -4,7 +4,7 @@ import type { Introspection } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { NewEvent } from '#ports/eventlog.ts'
 import type { Run } from '../collections.ts'
-import type { Places } from '../engine/slots.ts'
+import type { Slots } from '../engine/slots.ts'
 
 /**
  * Appends of one followed run that are remembered; a reader who is further behind is counted as
@@ -12,10 +12,10 @@ import type { Places } from '../engine/slots.ts'
  */
 const marksMax = 64
 type Marks = { readers: number; readonly at: { readonly seq: number; readonly ms: number }[] }
-export type Figures = ReturnType<typeof createFigures>
-type Deps = { host: Introspection; clock: Clock; places: Places }
+export type RunMetrics = ReturnType<typeof createRunMetrics>
+type Deps = { host: Introspection; clock: Clock; slots: Slots }
 
-export function createFigures({ host, clock, places }: Deps) {
+export function createRunMetrics({ host, clock, slots: slots }: Deps) {
   const registers = [host.metrics]
   const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
     new Counter({ name, help, labelNames, registers })
@@ -62,7 +62,7 @@ export function createFigures({ host, clock, places }: Deps) {
     labelNames: ['state'],
     registers,
     collect() {
-      const { active, waiting } = places.counts()
+      const { active, waiting } = slots.counts()
       this.set({ state: 'active' }, active)
       this.set({ state: 'waiting' }, waiting)
     },
@@ -72,7 +72,7 @@ export function createFigures({ host, clock, places }: Deps) {
     help: 'Organisations with a run that is driven here.',
     registers,
     collect() {
-      this.set(places.counts().organisations)
+      this.set(slots.counts().organisations)
     },
   })
   new Counter({
@@ -81,7 +81,7 @@ export function createFigures({ host, clock, places }: Deps) {
     registers,
     collect() {
       this.reset()
-      this.inc(places.shed())
+      this.inc(slots.shed())
     },
   })
 

@@ -13,9 +13,9 @@ type Finish = Extract<ModelDelta, { type: 'finish' }>['reason']
 /** How a model call went, told once it is over. */
 export type CallSpan = { ended(usage: Usage, finish: Finish): void }
 /** Spans of one driving of a run, each within the one before: driving, model calls, tools. */
-export type Traced = ReturnType<ReturnType<typeof createTraced>>
+export type RunSpans = ReturnType<ReturnType<typeof createRunSpans>>
 
-export const createTraced =
+export const createRunSpans =
   ({ traces }: { traces: Tracer }) =>
   (run: Run) => {
     let parent = run.trace

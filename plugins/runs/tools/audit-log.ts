@@ -36,9 +36,9 @@ type Called = {
   readonly effect: Effect
   readonly step: number
 }
-export type Audit = ReturnType<typeof createAudit>
+export type AuditLog = ReturnType<typeof createAuditLog>
 
-export function createAudit({ store, clock }: { store: ScopedStorage; clock: Clock }) {
+export function createAuditLog({ store, clock }: { store: ScopedStorage; clock: Clock }) {
   /** A further try of a call finds it there. */
   const insert = async (one: ToolInvocation): Promise<void> => {
     try {

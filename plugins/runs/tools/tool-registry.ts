@@ -4,7 +4,7 @@ import type { ToolCall, ToolSpec } from '#ports/models.ts'
 import type { Tool } from '../api.ts'
 import type { Run } from '../collections.ts'
 
-export type Toolbox = ReturnType<typeof createToolbox>
+export type ToolRegistry = ReturnType<typeof createToolRegistry>
 
 /** Whose run it is, and the tools that its agent names; undefined: all of them. */
 export type Allowed = { readonly orgId: string; readonly names: readonly string[] | undefined }
@@ -13,7 +13,7 @@ export const allowedFor = ({ orgId, terms }: Pick<Run, 'orgId' | 'terms'>): Allo
   names: terms.tools,
 })
 
-export function createToolbox({
+export function createToolRegistry({
   tools,
 }: {
   tools: (scope: { readonly orgId: string }) => readonly Tool[]
