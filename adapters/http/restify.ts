@@ -298,13 +298,16 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
         clearTimeout(enough)
       }
       if (settings.tls?.redirectPort !== undefined) {
+        const floods = createFloods({ clock, isBusy: () => false })
         redirect = createRedirect({
           cert: readTls(settings.tls).cert,
           host: settings.tls.redirectHost,
           target: () => port,
           silenceMs: settings.silenceMs,
           onError: error => log('warn', 'http.redirect', { error }),
+          onFlood: socket => (settings.trustProxy > 0 ? socket.destroy() : floods.from(socket)),
         })
+        if (settings.trustProxy === 0) floods.watch(redirect, 'connection')
         await listenOn(redirect, settings.tls.redirectPort, settings.host)
       }
       return { port }

@@ -140,6 +140,21 @@ whereOpenssl('the API speaks TLS 1.2 or newer, and plain HTTP is sent there', as
     (await asked('http://evil.example.com/', 'localhost')).location,
     `https://localhost:${server.port}/`,
   )
+  const heardFrom = (localAddress: string, count: number) =>
+    new Promise<string>(done => {
+      let text = ''
+      const socket = connectPlain({ port: redirectPort, host: '127.0.0.1', localAddress })
+      socket.on('data', part => {
+        text += part.toString('latin1')
+      })
+      socket.on('error', () => undefined).on('close', () => done(text))
+      socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(count))
+    })
+  const answersIn = (text: string) => text.split('HTTP/1.1 308').length - 1
+  assert.is(answersIn(await heardFrom('127.0.0.2', 3)), 1, 'only the first is answered')
+  await heardFrom('127.0.0.2', 200)
+  assert.is(answersIn(await heardFrom('127.0.0.2', 1)), 0, 'a flood shuts its address out')
+  assert.is(answersIn(await heardFrom('127.0.0.3', 1)), 1, 'and no other')
   await server.kill('SIGTERM')
 })
 

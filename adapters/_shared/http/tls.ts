@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
-import { isIP } from 'node:net'
+import { isIP, type Socket } from 'node:net'
 import { createSecureContext } from 'node:tls'
 import { fault } from '#contracts/faults.ts'
 import { lazyRequire } from '../lazy-require.ts'
@@ -64,12 +64,25 @@ type Redirect = {
   readonly target: () => number
   readonly silenceMs: number
   readonly onError: (error: unknown) => void
+  /** Hears of a connection that brings many requests, though only its first is answered. */
+  readonly onFlood: (socket: Socket) => void
 }
+/** Requests behind the first on one connection; a client learns from the first answer. */
+const ignoredMax = 16
 
 /** 308 to the same path over TLS; 400 for a name that is not ours. */
-export function createRedirect({ cert, host, target, silenceMs, onError }: Redirect): Server {
+export function createRedirect(parts: Redirect): Server {
+  const { cert, host, target, silenceMs, onError, onFlood } = parts
   const certificate = new X509Certificate(cert)
+  const requests = new WeakMap<Socket, number>()
+  const isFirst = (socket: Socket): boolean => {
+    const before = requests.get(socket) ?? 0
+    requests.set(socket, before + 1)
+    if (before === ignoredMax) onFlood(socket)
+    return before === 0
+  }
   const server = createServer({ requireHostHeader: false }, (request, response) => {
+    if (!isFirst(request.socket)) return
     const name = host ?? ownName(certificate, request.headers.host ?? '')
     response.setHeader('connection', 'close')
     try {
