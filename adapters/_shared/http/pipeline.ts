@@ -73,8 +73,8 @@ export function createPipeline(onFlood: (socket: Socket) => void) {
       if (socket.destroyed) return
       state.waiting.push({ ...exchange, serve })
       crowd++
-      if (state.waiting.length > burstMax) onFlood(socket)
-      else if (crowd > crowdMax && state.waiting.length > waitingMax) socket.destroy()
+      const isFlood = state.waiting.length > burstMax || crowd > crowdMax
+      if (isFlood && state.waiting.length > waitingMax) onFlood(socket)
       else if (state.waiting.length === waitingMax + 1) process.nextTick(hold, socket, state)
     },
     current: (socket: Socket): Exchange | undefined => states.get(socket)?.current,
