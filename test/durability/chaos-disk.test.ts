@@ -14,6 +14,9 @@ const bytesMax = 8_000_000
  */
 const sizes = [190_000, 20_000, 2000, 200]
 
+/** Each answer takes four seconds: on a slow machine, too, runs are in mid-stream when it fills. */
+const slowModel = 'scripted:?tokens=20&interval_ms=200'
+
 type Answer = { readonly status: number; readonly body: Readonly<Record<string, string>> }
 
 /** Another user of the same server, who fills its disk and makes room again. */
@@ -84,7 +87,7 @@ test('200 runs through a disk that fills for a while, and a process that dies', 
   const refused: number[] = []
   let readers: readonly Follower[] = []
   await playRound(
-    { STORAGE_URL: `sqlite:?bytes_max=${bytesMax}` },
+    { STORAGE_URL: `sqlite:?bytes_max=${bytesMax}`, MODELS_URL: slowModel },
     async ({ midStream, server, env, followers, restart }) => {
       const hog = await createHog(server().base, env)
       readers = followers
