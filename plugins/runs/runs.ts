@@ -114,7 +114,7 @@ export function createRuns({
   admission,
   driver,
   peers,
-  metrics: metrics,
+  metrics,
   replies,
   ended,
   readTexts,

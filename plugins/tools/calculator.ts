@@ -14,7 +14,7 @@ const Arguments = t.Object(
   { additionalProperties: false },
 )
 
-export const calculator = ({ arithmetic: arithmetic }: { arithmetic: ArithmeticPool }): Tool => ({
+export const calculator = ({ arithmetic }: { arithmetic: ArithmeticPool }): Tool => ({
   name: 'calculator',
   effect: 'none',
   parameters: Arguments,

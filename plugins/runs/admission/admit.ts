@@ -84,7 +84,7 @@ export function createAdmit({
   models,
   agents,
   readConversation,
-  slots: slots,
+  slots,
   quota,
   texts,
 }: Deps) {

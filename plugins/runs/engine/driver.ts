@@ -67,10 +67,10 @@ export function createDriver({
   config,
   loop,
   lease,
-  slots: slots,
+  slots,
   texts,
   traced,
-  metrics: metrics,
+  metrics,
   transcripts,
 }: DriverDeps) {
   const active = new Map<string, Active>()
@@ -107,10 +107,7 @@ export function createDriver({
       .tenant(run)
       .update(Runs, run.id, { unset: ['owner'] }, { if: { epoch: run.epoch, owner } })
 
-  const goOn = async (
-    { run, cancellation: cancellation, spans }: Active,
-    journal: Journal,
-  ): Promise<void> => {
+  const goOn = async ({ run, cancellation, spans }: Active, journal: Journal): Promise<void> => {
     const own = store.tenant(run)
     let seen: Run | undefined = run
     while (seen) {
@@ -124,7 +121,7 @@ export function createDriver({
             billing,
             clock,
             journal,
-            metrics: metrics,
+            metrics,
             texts,
             note: transcripts.note,
             run: seen,
@@ -254,7 +251,7 @@ export function createDriver({
     /** Moves each lease's beat; finds out which are lost, cancelled or silent. */
     async beat(): Promise<void> {
       await Promise.all(
-        [...active.values()].map(async ({ run, cancellation: cancellation }) => {
+        [...active.values()].map(async ({ run, cancellation }) => {
           const patience = config.stall_ms * (run.request.reasoning ? reasoningPatience : 1)
           cancellation.expireIdle(patience, () =>
             fault('MODEL_FAILED', { why: `it sent nothing for ${patience} ms` }),
@@ -271,7 +268,7 @@ export function createDriver({
     /** Gives every lease back, so that another process goes on at once. */
     async close(): Promise<void> {
       closing = true
-      for (const { cancellation: cancellation } of active.values()) cancellation.stop('handover')
+      for (const { cancellation } of active.values()) cancellation.stop('handover')
       // Who stands in the line has been given a lease of this process, too.
       await Promise.all(
         slots.line().map(({ id, orgId }) =>
@@ -286,7 +283,7 @@ export function createDriver({
       if (active.size === 0) return
       const over = new AbortController()
       void clock.sleep(handoverMs, over.signal).then(
-        () => active.forEach(({ cancellation: cancellation }) => cancellation.abandon()),
+        () => active.forEach(({ cancellation }) => cancellation.abandon()),
         () => undefined,
       )
       await new Promise<void>(done => {

@@ -52,8 +52,8 @@ export function createRetention({
   clock,
   config,
   log,
-  eventQuota: eventQuota,
-  metrics: metrics,
+  eventQuota,
+  metrics,
   signal,
 }: Deps) {
   let freed = { runs: 0, events: 0, bytes: 0 }

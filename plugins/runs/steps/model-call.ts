@@ -131,7 +131,7 @@ function createTeller(journal: Journal, { step, attempt, shown, seam }: Try) {
 /** Writes the deltas of one try, to its accepted end. */
 async function listen(
   journal: Journal,
-  { models, cancellation: cancellation, bounds, textBytesMax }: ModelCalling,
+  { models, cancellation, bounds, textBytesMax }: ModelCalling,
   asked: Omit<ModelRequest, 'signal'>,
   one: Try,
   span: CallSpan,
@@ -260,7 +260,7 @@ export async function callModel(
   thinking: ModelCalling,
   number: number,
 ): Promise<void> {
-  const { clock, log, cancellation: cancellation, terms, triesMax } = thinking
+  const { clock, log, cancellation, terms, triesMax } = thinking
   const without = new Set<Plan>()
   for (let broke = false; ; broke = true) {
     const step = currentStep(journal.state) ?? emptyStep(number, 'answer')

@@ -66,18 +66,7 @@ export type Settling = {
  * that its session's next is not forgotten.
  */
 export async function settle(
-  {
-    own,
-    billing,
-    clock,
-    journal,
-    run,
-    wake,
-    compactAfterMs,
-    metrics: metrics,
-    texts,
-    note,
-  }: Settling,
+  { own, billing, clock, journal, run, wake, compactAfterMs, metrics, texts, note }: Settling,
   proposed: Ending,
 ): Promise<void> {
   const { state } = journal

@@ -92,7 +92,7 @@ async function within<T>(
   tool: Tool,
   info: Info,
   act: (info: ToolCallInfo) => T | Promise<T>,
-  { clock, cancellation: cancellation, log }: ToolCalling,
+  { clock, cancellation, log }: ToolCalling,
 ): Promise<{ readonly answer: T } | Failure> {
   const ms = tool.timeoutMs ?? timeoutDefaultMs
   const limit = new AbortController()
@@ -203,7 +203,7 @@ async function persist(
   calling: ToolCalling,
   first: typeof once,
 ): Promise<Result> {
-  const { clock, cancellation: cancellation } = calling
+  const { clock, cancellation } = calling
   let tried = await first(tool, args, info, callId, calling)
   for (
     let tries = 0;
@@ -245,7 +245,7 @@ export async function callTools(
   step: Step,
   calling: ToolCalling,
 ): Promise<readonly Asked[]> {
-  const { run, toolRegistry: toolRegistry, allowed, clock, audit } = calling
+  const { run, toolRegistry, allowed, clock, audit } = calling
   const info = ({ call }: CallState): Info => ({
     orgId: run.orgId,
     userId: run.userId,

@@ -15,7 +15,7 @@ type Marks = { readers: number; readonly at: { readonly seq: number; readonly ms
 export type RunMetrics = ReturnType<typeof createRunMetrics>
 type Deps = { host: Introspection; clock: Clock; slots: Slots }
 
-export function createRunMetrics({ host, clock, slots: slots }: Deps) {
+export function createRunMetrics({ host, clock, slots }: Deps) {
   const registers = [host.metrics]
   const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
     new Counter({ name, help, labelNames, registers })
