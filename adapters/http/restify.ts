@@ -1,12 +1,12 @@
 // restify routes, and nothing else: sockets, targets, bodies, errors, CORS, answers and streams are
 // ours. Why: docs/decisions/0010-use-restify-for-routing-only.md.
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
-import { normalAddress } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { HttpServer, HttpSettings, Route } from '#ports/http.ts'
+import { createAddressOf } from '../_shared/http/client-address.ts'
 import { handleConnectionErrors } from '../_shared/http/connection-errors.ts'
 import { applyCors } from '../_shared/http/cors.ts'
 import { createEventStreams, type EventStreams } from '../_shared/http/event-stream.ts'
@@ -52,24 +52,6 @@ const lastAnswersMs = 2000
 const idleMs = 20
 /** How often heads that are late are looked for, in milliseconds. */
 const headCheckMs = 2000
-
-/** The address so many hops from the right of X-Forwarded-For, else the peer's. */
-function createAddressOf(hops: number): (request: IncomingMessage) => string {
-  const peers = new WeakMap<Socket, string>()
-  const peerOf = (socket: Socket): string => {
-    const peer = peers.get(socket) ?? normalAddress(socket.remoteAddress ?? '') ?? ''
-    peers.set(socket, peer)
-    return peer
-  }
-  if (hops === 0) return ({ socket }) => peerOf(socket)
-  return ({ socket, headers }) => {
-    const chain = String(headers['x-forwarded-for'] ?? '')
-      .split(',')
-      .map(part => part.trim())
-      .filter(Boolean)
-    return normalAddress(chain.at(-hops) ?? '') ?? peerOf(socket)
-  }
-}
 
 const listenOn = (server: Server, port: number, host: string) =>
   new Promise<void>((resolve, reject) => {
