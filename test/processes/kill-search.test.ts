@@ -19,7 +19,6 @@ import { controlOn, harmlessServer } from './search-server.ts'
 import { openStore } from './store.ts'
 
 const size = Number(process.env['RUNS'] ?? 40)
-const downMs = 2000
 const standstillMs = 60_000
 const title = `${size} runs: kill -9 of the search server`
 const settings = (url: string): Env => ({
@@ -144,6 +143,7 @@ async function play(server: Server, begin: (settings: Env) => Promise<Product>):
   const reading: Promise<void>[] = []
   let started = 0
   let answers = 0
+  let refusals = 0
   let isOver = false
   const start = async (count: number) =>
     Promise.all(
@@ -152,8 +152,10 @@ async function play(server: Server, begin: (settings: Env) => Promise<Product>):
         const { follower, over } = client.follow(
           await client.start(key, requestOf(key)),
           key,
-          ({ type }) => {
-            if (type === 'tool_result') answers++
+          ({ type, data }) => {
+            if (type !== 'tool_result') return
+            answers++
+            if (data['status'] === 'failed') refusals++
           },
         )
         followers.push(follower)
@@ -166,7 +168,8 @@ async function play(server: Server, begin: (settings: Env) => Promise<Product>):
     while (answers < size / 4 && !isOver) await pause(5)
     await server.kill()
     await start(size / 4)
-    await pause(downMs)
+    // A call is tried again for seconds before anybody is told.
+    while (refusals === 0 && !isOver) await pause(50)
     await server.again()
     await start(size - started)
     await Promise.all(reading)
