@@ -1,8 +1,9 @@
 // The house rules that a compiler does not know. Each failure names the file and the line.
 import { globSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { importsOf, lineAt } from './runner/imports.ts'
 
 const home = resolve(import.meta.dirname, '..')
 const programs = globSync('{kernel,ports,adapters,plugins,contracts,test}/**/*.{ts,mjs}', {
@@ -11,29 +12,10 @@ const programs = globSync('{kernel,ports,adapters,plugins,contracts,test}/**/*.{
   .filter(file => !file.includes('node_modules'))
   .sort()
 const files = programs.filter(file => file.endsWith('.ts'))
-const sources = files.filter(file => !file.startsWith('test/') && !file.endsWith('.test.ts'))
+const isTest = (file: string) => /\.(?:test|proof)\.ts$/.test(file)
+const sources = files.filter(file => !file.startsWith('test/') && !isTest(file))
 const textOf = (file: string) => readFileSync(join(home, file), 'utf8')
 const linesOf = (file: string) => textOf(file).split('\n')
-
-const lineAt = (text: string, index: number) => text.slice(0, index).split('\n').length
-
-/**
- * Every import of a file of this repository, as a path from its root. It may be of a value or of a
- * type, static or dynamic, on one line or several.
- */
-function importsOf(file: string): { line: number; target: string }[] {
-  const text = textOf(file)
-  const literal = /(?<![.\w])(?:from\b|import\b\s*\(?)\s*(['"])([#.][^'"\n]*)\1/g
-  return [...text.matchAll(literal)].map(({ 0: whole, 2: name = '', index }) => {
-    const target =
-      name === '#kernel'
-        ? 'kernel/index.ts'
-        : name.startsWith('#')
-          ? name.slice(1)
-          : relative(home, resolve(home, dirname(file), name))
-    return { line: lineAt(text, index + whole.length), target }
-  })
-}
 
 function mayImport(file: string, target: string): boolean {
   const [room, name] = file.split('/')
@@ -74,7 +56,7 @@ test('imports point inward', () => {
   assert.ok(sources.length > 50, 'the sources are found')
   complain(
     sources.flatMap(file =>
-      importsOf(file)
+      importsOf(home, file)
         .filter(({ target }) => !mayImport(file, target))
         .map(({ line, target }) => `${file}:${line} imports ${target}`),
     ),
@@ -210,7 +192,7 @@ test('the kernel stays small', () => {
 test('every test file runs its tests', () => {
   complain(
     files
-      .filter(file => file.endsWith('.test.ts') && !/\.run\(\)/.test(textOf(file)))
+      .filter(file => isTest(file) && !/\.run\(\)/.test(textOf(file)))
       .map(file => `${file} never calls .run()`),
   )
 })

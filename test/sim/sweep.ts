@@ -61,16 +61,19 @@ async function run(
   }
 }
 
-/** A crash and a stall at each moment of the calm world; `alternately`: a crash, then a stall. */
+/**
+ * A crash and a stall at each moment of the calm world; with a stride, one of both in turns at one
+ * moment in so many.
+ */
 export async function* singles(
   world: World,
   count: Count,
-  { alternately = false } = {},
+  { stride = 1, from = 0 } = {},
 ): AsyncGenerator<Failure> {
   const calm = await run(world, [], count)
   if (calm.failure) yield calm.failure
-  for (let at = 0; at < calm.moments; at++)
-    for (const kind of alternately ? [1 + (at % 2)] : [1, 2]) {
+  for (let at = from; at < calm.moments; at += stride)
+    for (const kind of stride > 1 ? [1 + (Math.floor(at / stride) % 2)] : [1, 2]) {
       const { failure } = await run(world, [[at, kind]], count)
       if (failure) yield failure
     }
