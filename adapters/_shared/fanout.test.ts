@@ -2,7 +2,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { fault } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
-import { refuses } from '../../test/kit/runner.ts'
+import { refuses } from '../../test/conformance/runner.ts'
 import { createFanout } from './fanout.ts'
 
 const event = (seq: number): LoggedEvent => ({ type: 'x', data: seq, seq })

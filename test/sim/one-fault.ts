@@ -2,7 +2,7 @@
 // (`npm run simulate` has all of them, and both at each): whatever happens, each run ends once, as
 // it should, and is paid once.
 import * as assert from 'uvu/assert'
-import type { Test } from '../kit/runner.ts'
+import type { Test } from '../conformance/runner.ts'
 import type { Kind } from './simulated-cluster.ts'
 import { kindWords, singles, told, worlds, type Count, type Failure } from './sweep.ts'
 

@@ -14,9 +14,9 @@ import {
   passing,
   second,
   until,
-} from '../../../test/kit/model-servers/provider.ts'
-import type { Turn } from '../../../test/kit/model-servers/turn.ts'
-import { textOf } from '../../../test/kit/models.ts'
+} from '../../../test/support/model-servers/provider.ts'
+import type { Turn } from '../../../test/support/model-servers/turn.ts'
+import { textOf } from '../../../test/conformance/models.ts'
 
 const each = eachWire(test)
 

@@ -13,11 +13,11 @@ import {
   passing,
   second,
   until,
-} from '../../../test/kit/model-servers/provider.ts'
-import { startModelServer } from '../../../test/kit/model-servers/server.ts'
-import type { Turn } from '../../../test/kit/model-servers/turn.ts'
-import { textOf } from '../../../test/kit/models.ts'
-import { refuses } from '../../../test/kit/runner.ts'
+} from '../../../test/support/model-servers/provider.ts'
+import { startModelServer } from '../../../test/support/model-servers/server.ts'
+import type { Turn } from '../../../test/support/model-servers/turn.ts'
+import { textOf } from '../../../test/conformance/models.ts'
+import { refuses } from '../../../test/conformance/runner.ts'
 import { manualClock } from '../../clock/manual.ts'
 
 const each = eachWire(test)

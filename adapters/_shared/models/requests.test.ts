@@ -3,9 +3,9 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Message, ModelRequest } from '#ports/models.ts'
-import { hear, onStage, passing } from '../../../test/kit/model-servers/provider.ts'
-import type { WireName } from '../../../test/kit/model-servers/server.ts'
-import { textOf } from '../../../test/kit/models.ts'
+import { hear, onStage, passing } from '../../../test/support/model-servers/provider.ts'
+import type { WireName } from '../../../test/support/model-servers/server.ts'
+import { textOf } from '../../../test/conformance/models.ts'
 import { renderedAttachments, wireMessages } from './messages.ts'
 
 type Fields = Record<string, unknown>
