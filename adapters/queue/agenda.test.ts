@@ -15,7 +15,7 @@ import { real } from '../../test/conformance/queue/common.ts'
 import { queueKit } from '../../test/conformance/queue.ts'
 import { manualClock } from '../clock/manual.ts'
 import { systemClock } from '../clock/system.ts'
-import { nextTime } from '../_shared/cron.ts'
+import { nextTime } from './lib/cron.ts'
 import adapter, { agendaQueue } from './agenda.ts'
 
 const clock = systemClock()

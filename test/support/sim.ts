@@ -2,7 +2,7 @@
 // a scheduler lets exactly one call go on at a time.
 // Every call of a port is two moments, before its effect and after it; at each of them a process
 // may die, or stand still until its leases are gone.
-import { uuids } from '#adapters/_shared/uuid7.ts'
+import { uuids } from '#adapters/clock/lib/uuid7.ts'
 import type { Clock } from '#ports/clock.ts'
 
 /**
