@@ -236,6 +236,6 @@ export type ScopedSearch = {
 /**
  * Where a plugin lets people and agents find what its documents say; what is found is kept
  * elsewhere, as this can be made anew.
- *  @example test/kit/search-common.ts#answerFrom
+ *  @example test/conformance/search/common.ts#answerFrom
  */
 export const Search = port<ScopedSearch>('search')

@@ -18,8 +18,8 @@ const textOf = (file: string) => readFileSync(join(home, file), 'utf8')
  * repetitions are bounded or disjoint.
  */
 const made = [
-  'adapters/_shared/analysis/tokens.ts',
-  'adapters/_shared/offline/intents.ts',
+  'adapters/models/offline/intents.ts',
+  'adapters/search/analysis/tokens.ts',
   'plugins/files/artifacts.ts',
 ]
 

@@ -14,16 +14,8 @@ import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isAddress, isHash } from '../_shared/blob-names.ts'
 import { makeFolder } from '../_shared/atomic-file.ts'
 import { closableWork } from '../_shared/closable.ts'
-import {
-  linked,
-  pauseAfter,
-  statusOf,
-  told,
-  trying,
-  WHAT,
-  type Store,
-} from '../_shared/s3/calls.ts'
-import { spooled, type Spooled } from '../_shared/spool.ts'
+import { linked, pauseAfter, statusOf, told, trying, WHAT, type Store } from './s3/calls.ts'
+import { spooled, type Spooled } from './s3/spool.ts'
 
 /**
  * The most that S3 takes in one request

@@ -6,14 +6,14 @@ import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { HttpServer, HttpSettings, Route } from '#ports/http.ts'
-import { createAddressOf } from '../_shared/http/client-address.ts'
-import { handleConnectionErrors } from '../_shared/http/connection-errors.ts'
-import { applyCors } from '../_shared/http/cors.ts'
-import { createEventStreams, type EventStreams } from '../_shared/http/event-stream.ts'
-import { createFloods } from '../_shared/http/floods.ts'
-import { createPipeline } from '../_shared/http/pipeline.ts'
-import { readBody } from '../_shared/http/read-body.ts'
-import { readTarget, type Target } from '../_shared/http/request-target.ts'
+import { createAddressOf } from './lib/client-address.ts'
+import { handleConnectionErrors } from './lib/connection-errors.ts'
+import { applyCors } from './lib/cors.ts'
+import { createEventStreams, type EventStreams } from './lib/event-stream.ts'
+import { createFloods } from './lib/floods.ts'
+import { createPipeline } from './lib/pipeline.ts'
+import { readBody } from './lib/read-body.ts'
+import { readTarget, type Target } from './lib/request-target.ts'
 import {
   closeAfterUnread,
   commonHeaders,
@@ -21,10 +21,10 @@ import {
   send,
   strictTransport,
   type Sending,
-} from '../_shared/http/send.ts'
-import { createShares } from '../_shared/http/shares.ts'
-import { streamBody } from '../_shared/http/stream-body.ts'
-import { createRedirect, readTls } from '../_shared/http/tls.ts'
+} from './lib/send.ts'
+import { createShares } from './lib/shares.ts'
+import { streamBody } from './lib/stream-body.ts'
+import { createRedirect, readTls } from './lib/tls.ts'
 import { lazyRequire } from '../_shared/lazy-require.ts'
 import { createRouter, type Routed } from './restify/router.ts'
 

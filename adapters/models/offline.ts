@@ -10,11 +10,11 @@ import {
   modelOf,
   tokensOf,
   toolResultsSince,
-} from '../_shared/model-calls.ts'
-import { asksForSummary, planAsked, toolAsked, type ToolAsk } from '../_shared/offline/intents.ts'
-import { phrases } from '../_shared/offline/templates.ts'
-import { MATERIAL_MAX, quotesAbout, type Quote, type Source } from '../_shared/offline/rank.ts'
-import { languageOf, sentencesOf } from '../_shared/offline/words.ts'
+} from './lib/model-calls.ts'
+import { asksForSummary, planAsked, toolAsked, type ToolAsk } from './offline/intents.ts'
+import { phrases } from './offline/templates.ts'
+import { MATERIAL_MAX, quotesAbout, type Quote, type Source } from './offline/rank.ts'
+import { languageOf, sentencesOf } from './offline/words.ts'
 import { wholeOption } from '../_shared/options.ts'
 
 const WHAT = 'The offline model'

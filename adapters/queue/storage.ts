@@ -7,14 +7,8 @@ import type { Clock } from '#ports/clock.ts'
 import type { Depth, Job, JobOptions, JobState, Queue } from '#ports/queue.ts'
 import { collection, type Change, type StorageEngine } from '#ports/storage.ts'
 import type { Json } from '#ports/token.ts'
-import { nextTime } from '../_shared/cron.ts'
-import {
-  checkedJobOptions,
-  closeMsMax,
-  keptMs,
-  runLeased,
-  type Lease,
-} from '../_shared/job-lease.ts'
+import { nextTime } from './lib/cron.ts'
+import { checkedJobOptions, closeMsMax, keptMs, runLeased, type Lease } from './lib/job-lease.ts'
 
 /**
  * `due` is when somebody may take it: the time to run while it waits, the end of the lease while it

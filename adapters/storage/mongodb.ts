@@ -35,7 +35,7 @@ import {
   type Connection,
 } from '../_shared/mongodb/database.ts'
 import { all, behind, conditions, type Stored } from '../_shared/mongodb/filters.ts'
-import { createIndexes, sortOf } from '../_shared/mongodb/indexes.ts'
+import { createIndexes, sortOf } from './mongodb/indexes.ts'
 import type { Bound } from '../_shared/mongodb/sends.ts'
 
 type Table = {

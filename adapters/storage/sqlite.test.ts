@@ -1,8 +1,8 @@
 import { test } from 'uvu'
-import { scopedStorage } from '../../test/kit/scoped.ts'
-import { sqlitePlace } from '../../test/kit/sqlite.ts'
-import { placementKit } from '../../test/kit/storage-placement.ts'
-import { storageKit } from '../../test/kit/storage.ts'
+import { scopedStorage } from '../../test/conformance/scoped.ts'
+import { sqlitePlace } from '../../test/support/databases/sqlite.ts'
+import { placementKit } from '../../test/conformance/storage/placement.ts'
+import { storageKit } from '../../test/conformance/storage.ts'
 import { manualClock } from '../clock/manual.ts'
 
 storageKit(test, 'sqlite', { survives: true, place: () => sqlitePlace(manualClock()) })

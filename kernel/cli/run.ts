@@ -143,7 +143,7 @@ async function adapterCommands(json: boolean): Promise<Commands> {
     json || print(`${result.padEnd(11)} ${title}${detail ? `: ${detail}` : ''}`)
   const check = async (asked: object) => {
     const { checkAdapter } = await found<{ checkAdapter: (asked: object) => Promise<object> }>(
-      'test/kit/check',
+      'test/conformance/check/check',
     )
     const result = await checkAdapter({ ...asked, folders, env: process.env, told })
     return json ? result : { ...result, checks: undefined }

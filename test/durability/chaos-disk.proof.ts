@@ -2,7 +2,7 @@
 // lost, and all end when there is room again, without a restart.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { signUp } from '../kit/process.ts'
+import { signUp } from '../support/process.ts'
 import { pause, seenIn, type Follower } from './client.ts'
 import { endRounds, playRound, type Env } from './round.ts'
 

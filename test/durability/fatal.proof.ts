@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endProcesses, freePort, signUp, startProcess, type Process } from '../kit/process.ts'
+import { endProcesses, freePort, signUp, startProcess, type Process } from '../support/process.ts'
 import { createClient, pause, seenIn } from './client.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-fatal-'))

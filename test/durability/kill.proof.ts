@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endProcesses, freePort, signUp, startProcess, type Process } from '../kit/process.ts'
+import { endProcesses, freePort, signUp, startProcess, type Process } from '../support/process.ts'
 import { sameRuns, sawItWhole, verifiesClean } from './checks.ts'
 import { createClient, pause, textOf } from './client.ts'
 

@@ -7,7 +7,12 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readEvents, startServer, type SseEvent, type TestServer } from '../kit/server.ts'
+import {
+  readEvents,
+  startServer,
+  type SseEvent,
+  type TestServer,
+} from '../conformance/plugin/server.ts'
 
 const rounds = 100
 const runsCount = 20

@@ -6,7 +6,7 @@ import type { Plugin } from '#kernel'
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import type { HttpServer } from '#ports/http.ts'
 import type { Queue } from '#ports/queue.ts'
-import { endServers, startServer } from '../kit/server.ts'
+import { endServers, startServer } from '../conformance/plugin/server.ts'
 
 const row: Operation = {
   summary: 'For a test',

@@ -14,7 +14,7 @@ import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { commandLine, endProcesses, runMain, signUp, startProcess } from '../kit/process.ts'
+import { commandLine, endProcesses, runMain, signUp, startProcess } from '../support/process.ts'
 import { pack } from '../partner/packed.ts'
 
 type Listing = {

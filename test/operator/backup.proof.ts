@@ -19,7 +19,7 @@ import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { backupCommand, restore } from '../../plugins/operator/backup.ts'
 import { readSettings } from '../../kernel/settings.ts'
-import { commandLine, endProcesses, runMain, startProcess } from '../kit/process.ts'
+import { commandLine, endProcesses, runMain, startProcess } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-backup-'))
 const folder = (name: string) => join(home, name)

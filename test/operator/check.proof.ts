@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { once } from 'node:events'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { freePort, runMain } from '../kit/process.ts'
+import { freePort, runMain } from '../support/process.ts'
 
 type Report = {
   readonly ok: boolean

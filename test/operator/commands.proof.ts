@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { socketPath } from '../../kernel/cli/admin.ts'
-import { commandLine, endProcesses, runMain, signUp, startProcess } from '../kit/process.ts'
+import { commandLine, endProcesses, runMain, signUp, startProcess } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-commands-'))
 const createUser = ['admin', 'create-user', '--email']

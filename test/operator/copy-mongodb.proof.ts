@@ -4,9 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { answersOf, copy, makeInstallation, type CopyAnswer } from '../kit/installation.ts'
-import { freshDatabase, mongoUrl } from '../kit/mongodb.ts'
-import { endProcesses, startProcess } from '../kit/process.ts'
+import {
+  answersOf,
+  copy,
+  makeInstallation,
+  type CopyAnswer,
+} from '../support/installation/installation.ts'
+import { freshDatabase, mongoUrl } from '../support/databases/mongodb.ts'
+import { endProcesses, startProcess } from '../support/process.ts'
 
 const told = ({ compared }: CopyAnswer) =>
   compared.map(({ what, name, target, target_sha256 }) => [what, name, target, target_sha256])

@@ -9,11 +9,11 @@ import { sqliteSearch } from '#adapters/search/sqlite.ts'
 import { openSearch } from '#adapters/search/opensearch.ts'
 import { systemClock } from '#adapters/clock/system.ts'
 import type { CollectionSpec, Passage, SearchEngine } from '#ports/search.ts'
-import { copy, type CopyAnswer } from '../kit/installation.ts'
-import { opening } from '../kit/opening.ts'
-import { freshPrefix, openSearchUrl } from '../kit/opensearch.ts'
-import { commandLine } from '../kit/process.ts'
-import { index, numbers, ORG, OTHER } from '../kit/search-common.ts'
+import { copy, type CopyAnswer } from '../support/installation/installation.ts'
+import { opening } from '../conformance/opening.ts'
+import { freshPrefix, openSearchUrl } from '../support/databases/opensearch.ts'
+import { commandLine } from '../support/process.ts'
+import { index, numbers, ORG, OTHER } from '../conformance/search/common.ts'
 
 const told = ({ compared }: CopyAnswer) =>
   compared

@@ -6,8 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { answersOf, copy, makeInstallation, type CopyAnswer } from '../kit/installation.ts'
-import { endProcesses, runMain, startProcess } from '../kit/process.ts'
+import {
+  answersOf,
+  copy,
+  makeInstallation,
+  type CopyAnswer,
+} from '../support/installation/installation.ts'
+import { endProcesses, runMain, startProcess } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-copy-'))
 const place = (name: string) => join(home, name)

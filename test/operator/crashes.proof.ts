@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert'
 import type { Listed } from '#kernel'
 import { createCrashes } from '../../kernel/loading/crashes.ts'
 import { builtInDir } from '../../kernel/management/sources.ts'
-import { commandLine, endProcesses, startProcess } from '../kit/process.ts'
+import { commandLine, endProcesses, startProcess } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-crashes-'))
 function write(folder: string, name: string, text: string): string {

@@ -14,7 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endProcesses, runMain, startProcess } from '../kit/process.ts'
+import { endProcesses, runMain, startProcess } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-folder-'))
 const folder = (name: string) => join(home, name)

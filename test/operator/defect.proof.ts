@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endProcesses, signUp, startProcess, type Process } from '../kit/process.ts'
+import { endProcesses, signUp, startProcess, type Process } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-defect-'))
 const plugins = join(home, 'plugins')

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endProcesses, freePort, signUp, startProcess } from '../kit/process.ts'
+import { endProcesses, freePort, signUp, startProcess } from '../support/process.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-full-'))
 const credits = 10_000

@@ -9,8 +9,8 @@ import { systemClock } from '#adapters/clock/system.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { StoredPackages, Parts } from '../../plugins/operator/packages/package-store.ts'
-import { lasting, until } from '../kit/engine.ts'
-import { endServers, startServer, type TestServer } from '../kit/server.ts'
+import { lasting, until } from '../support/engine.ts'
+import { endServers, startServer, type TestServer } from '../conformance/plugin/server.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'agent-platform-packages-'))
 const AUTH_SECRET = 'a secret of this installation, long enough'

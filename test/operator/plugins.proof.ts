@@ -5,7 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { commandLine, endProcesses, runMain, startProcess, type Process } from '../kit/process.ts'
+import {
+  commandLine,
+  endProcesses,
+  runMain,
+  startProcess,
+  type Process,
+} from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-plugins-'))
 const folder = join(home, 'greeter')

@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert'
 import { helpOf, readConfig } from '../../kernel/settings.ts'
 import ops from '../../plugins/ops/plugin.ts'
 import { loadPlugins } from '../../kernel/management/sources.ts'
-import { runMain } from '../kit/process.ts'
+import { runMain } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-settings-'))
 const file = join(home, 'file')

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endProcesses, signUp, startProcess } from '../kit/process.ts'
+import { endProcesses, signUp, startProcess } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-stop-'))
 

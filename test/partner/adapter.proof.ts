@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endProcesses, runMain, signUp, startProcess } from '../kit/process.ts'
+import { endProcesses, runMain, signUp, startProcess } from '../support/process.ts'
 
 type Report = {
   ok: boolean

@@ -12,7 +12,7 @@ import {
   runMain,
   signUp,
   startProcess,
-} from '../kit/process.ts'
+} from '../support/process.ts'
 import { installPlatform, pack, packPlatform, repository, run } from './packed.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-partner-'))
@@ -32,8 +32,8 @@ test('the platform is packed as JavaScript with declarations', async () => {
     'kernel/index.js',
     'kernel/index.d.ts',
     'ports/storage.d.ts',
-    'test/kit/harness.js',
-    'test/kit/storage.js',
+    'test/conformance/plugin/harness.js',
+    'test/conformance/storage.js',
     'plugins/runs/api.d.ts',
   ])
     assert.ok(files.includes(`package/dist/${name}`), name)

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { follow } from '../kit/guide.ts'
-import { freePort } from '../kit/process.ts'
+import { follow } from '../support/guide/guide.ts'
+import { freePort } from '../support/process.ts'
 import { installPlatform, packPlatform, quiet, repository } from './packed.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-guide-'))

@@ -4,7 +4,7 @@ import type { Run } from '../../plugins/runs/collections.ts'
 import { answerOf, emptyState, foldOne } from '../../plugins/runs/journal/state.ts'
 import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
-import { seeded, type Choose, type Process } from '../kit/sim.ts'
+import { seeded, type Choose, type Process } from '../support/sim.ts'
 import { actorOn, type Script } from './scripts.ts'
 import { caller, createStage, sweepMs, type Kind, type Stage } from './simulated-cluster.ts'
 

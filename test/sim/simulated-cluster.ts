@@ -30,7 +30,7 @@ import type { Steps } from '../../kernel/loading/steps.ts'
 import runsPlugin from '../../plugins/runs/plugin.ts'
 import type { RunService } from '../../plugins/runs/runs.ts'
 import type { SessionService } from '../../plugins/runs/sessions/sessions.ts'
-import { createWorld, gone, seenBy, type Choose, type Process } from '../kit/sim.ts'
+import { createWorld, gone, seenBy, type Choose, type Process } from '../support/sim.ts'
 import { simModel, type Behaviour, type Heard } from './model.ts'
 import { simTools, type Effects } from './tools.ts'
 

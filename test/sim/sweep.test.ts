@@ -1,5 +1,5 @@
-// A small form of `npm run simulate`: a crash or a stall at some moments of each short script, seeds
-// that once failed, and what a cold start makes of a log without its end.
+// A small form of `npm run simulate`: a crash or a stall at some moments of the short scripts,
+// seeds that once failed, and what a cold start makes of a log without its end.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { coldStart } from './play.ts'

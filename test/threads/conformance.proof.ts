@@ -3,8 +3,8 @@
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { pluginConformance } from '../kit/harness.ts'
-import { readEvents, startServer } from '../kit/server.ts'
+import { pluginConformance } from '../conformance/plugin/harness.ts'
+import { readEvents, startServer } from '../conformance/plugin/server.ts'
 
 const path = join(import.meta.dirname, '../examples/hello-partner')
 const isolated = { memory_mb: 64, stall_ms: 10_000 }

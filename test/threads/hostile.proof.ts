@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readEvents, startServer, type TestServer } from '../kit/server.ts'
+import { readEvents, startServer, type TestServer } from '../conformance/plugin/server.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-threads-'))
 const folder = join(home, 'wild')
