@@ -4,12 +4,14 @@ import type { Run } from '../../plugins/runs/collections.ts'
 import { answerOf, emptyState, foldOne } from '../../plugins/runs/journal/state.ts'
 import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
-import { seeded, type Choose, type Process } from '../support/sim.ts'
+import { seeded, type Choose, type Moment, type Process } from '../support/sim.ts'
 import { actorOn, type Script } from './scripts.ts'
 import { caller, createStage, sweepMs, type Kind, type Stage } from './simulated-cluster.ts'
 
 export type Played = {
   readonly bad: string[]
+  readonly moments: readonly Moment[]
+  /** One line for each fault. */
   readonly trace: readonly string[]
   readonly steps: number
 }
@@ -82,7 +84,7 @@ async function judge(
         `session ${session.id} has a queue of ${session.queue.length}, said to be ` +
           `${session.queued}`,
       )
-  const isCalm = !stage.world.trace.some(line => /(?:CRASH|STALL)$/.test(line))
+  const isCalm = stage.world.trace.length === 0
   let sends = 0
   let pays = 0
   for (const [i, { run_id: id }] of actor.starts.entries()) {
@@ -205,7 +207,8 @@ export async function play(
       if (active) bad.push(...(await removed(stage, process, id)))
   })
   if (ended !== undefined) bad = [ended]
-  return { bad, stage, trace: stage.world.trace, steps: stage.world.steps() }
+  const { trace, moments } = stage.world
+  return { bad, stage, trace, moments, steps: stage.world.steps() }
 }
 
 /**

@@ -46,6 +46,14 @@ const usual = {
   RUNS_DEATHS_MAX: '40',
   RUNS_EXCERPT_BYTES_MAX: '256',
 }
+/** By its settings: thousands of worlds have the same. */
+const configs = new Map<string, ReturnType<typeof readConfig>>()
+function configOf(env: Readonly<Record<string, string>>) {
+  const key = JSON.stringify(env)
+  const known = configs.get(key) ?? readConfig(runsPlugin, { ...usual, ...env })
+  configs.set(key, known)
+  return known
+}
 /** Bytes that one append takes: small, so that what is large is seen in small worlds. */
 const appendBytesMax = 2500
 /** Bytes of what is written to a document at a time. */
@@ -205,7 +213,7 @@ export async function createStage({
   const loses = kind === 'machine'
   const world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed })
   const disk = given ?? (await createDisk())
-  const config = readConfig(runsPlugin, { ...usual, ...env })
+  const config = configOf(env)
   const effects: Effects = { once: [], keyed: [], none: 0, deaths: 0 }
   const living = new Map<Process, Services>()
   const roles = new Map<Process, Role>()
