@@ -4,7 +4,7 @@ import type { Result } from './pool.ts'
 import { folderOf } from './timings.ts'
 
 /** Seconds of CPU on the machine that `unitMs` was measured on. */
-const fileMax = 3
+const fileMax = 6
 const pluginMax = 8
 const allMax = 400
 /** What `unit()` took there. */
