@@ -1,27 +1,28 @@
 // Loads plugins, swaps them and stops them. Boot, reload, unload and stop are one algorithm: from
 // the living set to another.
-import type { Registry } from 'prom-client'
 import type { Log } from '#ports/adapter.ts'
 import { isFault } from '#contracts/faults.ts'
-import { SystemClock, type Clock } from '#ports/clock.ts'
+import type { Clock } from '#ports/clock.ts'
 import type { HttpReport, HttpServer, Route } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import type { Token } from '#ports/token.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
-import { Host, Broadcast, Plugins, type Broadcasting } from './kernel-ports.ts'
+import type { Broadcasting } from './kernel-ports.ts'
 import { createInstance, type Instance } from './instance.ts'
+import { createJobs } from './jobs.ts'
 import { createKernelInfo } from './kernel-info.ts'
 import { stayAwake } from './loading/awake.ts'
 import { checkDeclared } from './loading/declared.ts'
-import { createJobs } from './loading/jobs.ts'
 import { checkItems } from './loading/items.ts'
 import { createSteps, stopUndoMsMax } from './loading/steps.ts'
+import { refuseStranding } from './loading/stranded-records.ts'
 import type { RegistryService } from './management/plugin-registry.ts'
+import { createRetirement } from './retirement.ts'
 import { createMetrics } from './telemetry/metrics.ts'
+import { createRequestLog } from './telemetry/request-log.ts'
 import { createOpenStreams } from './access/open-streams.ts'
 import { affected, dependencyOrderOf, type DependencyOrder } from './dependency-order.ts'
 import {
@@ -40,8 +41,7 @@ import {
   type RoutingTable,
 } from './routing-table.ts'
 import { defineCollection } from './scoped-ports/define.ts'
-import { declaredPeers } from './scoped-ports/declared.ts'
-import { scopedPort } from './scoped-ports/face.ts'
+import { createTokenResolver } from './scoped-ports/token-resolver.ts'
 
 export type KernelParts = {
   readonly env: Environment
@@ -100,12 +100,6 @@ export function createKernel({
     log,
     strict,
   })
-  const isPort = (token: Token) =>
-    token.id === Host.id ||
-    token.id === Plugins.id ||
-    token.id === Broadcast.id ||
-    engines.entries().some(([name]) => token.id === `port:${name}`)
-
   /** The same list each time, unless something is limited to some organisations. */
   const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
     const { items = [], plugins = [] } = table.points.get(point) ?? {}
@@ -114,12 +108,16 @@ export function createKernel({
       : items
   }
 
-  /** All emails of one plugin, to whomever. */
-  const mailWait = (plugin: string) =>
-    engines.engine<RateLimiter>('limits').take('emails of a plugin', plugin, {
-      count: settings.MAIL_PER_PLUGIN_PER_HOUR,
-      perMs: 3_600_000,
-    })
+  const tokens = createTokenResolver({
+    engines,
+    clock,
+    host,
+    peers,
+    roster,
+    emailsPerHourMax: settings.MAIL_PER_PLUGIN_PER_HOUR,
+    itemsFor,
+  })
+  const retirement = createRetirement({ clock, jobs, log, drainMs: settings.DRAIN_MS })
 
   const build = async (
     plan: DependencyOrder,
@@ -134,20 +132,8 @@ export function createKernel({
         setting: 'PLUGIN_DEFINE_MS',
       })
     }
-    const given = (token: Token, registry: Registry): unknown => {
-      if (token.id === Host.id) return { ...host, metrics: registry, alone: () => alone }
-      if (token.id === Plugins.id) return roster()
-      if (token.id === Broadcast.id) return declaredPeers(peers, plugin)
-      if (token.id === SystemClock.id) return clock
-      if (token.kind === 'point') return (scope?: Scope) => itemsFor(token.id, scope)
-      if (token.kind === 'port')
-        return scopedPort(
-          token.id,
-          engines.engine(token.id.slice('port:'.length)),
-          plugin,
-          mailWait,
-        )
-      const { plugin: provider, service } = plan.providers.get(token.id)!
+    const serviceOf = (tokenId: string): unknown => {
+      const { plugin: provider, service } = plan.providers.get(tokenId)!
       return (fresh.get(provider) ?? table.instances.get(provider)!).service(service)
     }
     return createInstance({
@@ -158,7 +144,7 @@ export function createKernel({
       log,
       clock,
       steps,
-      given,
+      given: tokens.resolverFor(plugin, alone, serviceOf),
     })
   }
 
@@ -187,68 +173,6 @@ export function createKernel({
     }
     table = next
   }
-  /** What a stop is waiting for. */
-  let left = ''
-  const inTime = (work: Promise<unknown>, until: number): Promise<unknown> => {
-    const enough = new AbortController()
-    const late = clock
-      .sleep(Math.max(0, until - clock.monotonic()), enough.signal)
-      .catch(() => undefined)
-    return Promise.race([work, late]).finally(() => enough.abort())
-  }
-  const undone = (instance: Instance, drainMs: number) =>
-    instance.retire(drainMs).catch((error: unknown) =>
-      log('error', 'plugin.undo', {
-        plugin: instance.plugin.name,
-        generation: instance.generation,
-        error,
-      }),
-    )
-  const retire = async (instance: Instance, until: number) => {
-    left = `plugin:${instance.plugin.name}`
-    const stopped = jobs.drop(instance)
-    await undone(instance, Math.max(0, until - clock.monotonic()))
-    // A job that does not end is the queue's to give up.
-    await inTime(stopped, until)
-  }
-
-  /**
-   * Whoever takes a service goes before its provider; all of them together are waited for no longer
-   * than one.
-   */
-  const retireAll = async (
-    old: readonly Instance[],
-    until = clock.monotonic() + settings.DRAIN_MS,
-  ): Promise<void> => {
-    for (const instance of old.toReversed()) await retire(instance, until)
-  }
-  /**
-   * Whatever lives on records of the old version must be able to live on with the new one, or there
-   * must be none.
-   */
-  const refuseStranding = async (changed: ReadonlySet<string>, plan: DependencyOrder) => {
-    for (const { plugin, cradle } of table.instances.values()) {
-      const next = plan.order.find(({ name }) => name === plugin.name)
-      if (
-        !plugin.records ||
-        (next && !changed.has(plugin.name)) ||
-        plugin.records.reads.every(format => next?.records?.reads.includes(format))
-      )
-        continue
-      for (const [format, count] of Object.entries(
-        await steps.within(`counting the records of ${plugin.name}`, () =>
-          plugin.records!.live(cradle as never),
-        ),
-      )) {
-        if (count === 0 || next?.records?.reads.includes(format)) continue
-        const fails = next
-          ? `${next.name} ${next.version} cannot read`
-          : `Without ${plugin.name} nobody reads`
-        throw new Error(`${fails} ${format}, which ${count} live ${plugin.records.of} hold.`)
-      }
-    }
-  }
-
   /** What serves already was checked when it came. */
   const checkFresh = (plugins: readonly Plugin[]) =>
     plugins
@@ -258,7 +182,7 @@ export function createKernel({
   const transition = async (plugins: readonly Plugin[]) => {
     const alone = Promise.withResolvers<void>()
     checkFresh(plugins)
-    const plan = dependencyOrderOf(plugins, isPort)
+    const plan = dependencyOrderOf(plugins, tokens.isPort)
     const fresh = new Map<string, Instance>()
     const changed = new Set(
       plan.order
@@ -287,19 +211,20 @@ export function createKernel({
             .within('its health', () => plugin.health!(cradle as never))
             .catch(blame(plugin, 'is not healthy'))
         }
-      await refuseStranding(changed, plan)
+      await refuseStranding(table.instances.values(), plan.order, steps.within)
       const old = [...table.instances.values()].filter(
         instance => next.instances.get(instance.plugin.name) !== instance,
       )
       swap(next)
       for (const name of fresh.keys()) metrics.loaded(name)
-      const drained = retireAll(old).finally(() => draining.delete(drained))
+      const drained = retirement.retireAll(old).finally(() => draining.delete(drained))
       draining.add(drained)
       void drained.then(alone.resolve)
       return { drained }
     } catch (error) {
       for (const instance of [...fresh.values()].reverse())
-        if (table.instances.get(instance.plugin.name) !== instance) await undone(instance, 0)
+        if (table.instances.get(instance.plugin.name) !== instance)
+          await retirement.undoNow(instance)
       throw error
     }
   }
@@ -329,27 +254,15 @@ export function createKernel({
     /** Refuses what cannot be planned or configured together, without building anything. */
     check(plugins: readonly Plugin[]): void {
       checkFresh(plugins)
-      for (const plugin of dependencyOrderOf(plugins, isPort).order)
+      for (const plugin of dependencyOrderOf(plugins, tokens.isPort).order)
         [readConfig, readRates].forEach(read => read(plugin, env))
     },
     async listen(): Promise<{ port: number }> {
       metrics.gaugeStreams(() => http.openStreams())
-      const level = settings.LOG_REQUESTS ? 'info' : 'debug'
-      const isTold = settings.LOG_REQUESTS || settings.LOG_LEVEL === 'debug'
+      const logRequest = createRequestLog(settings, log, id => table.endpoints.get(id))
       const report: HttpReport = entry => {
         metrics.report(entry)
-        if (!isTold) return
-        const { method, route, status, id, seconds } = entry
-        const instance = table.endpoints.get(`${method} ${route}`)?.instance
-        log(level, 'request.ended', {
-          method,
-          route,
-          status,
-          ms: Math.round(seconds * 1e4) / 10,
-          request_id: id,
-          plugin: instance?.plugin.name,
-          generation: instance?.generation,
-        })
+        logRequest?.(entry)
       }
       const listening = await http.listen(httpSettings(settings), {
         report,
@@ -376,7 +289,7 @@ export function createKernel({
         ),
       ),
     /** What the stop under way is waiting for. */
-    left: () => left,
+    left: retirement.waitingFor,
     /**
      * Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then
      * everything is undone in reverse.
@@ -388,15 +301,13 @@ export function createKernel({
       const undoneUntil = until + stopUndoMsMax
       // A change that is under way ends here: what waits in its place is not loaded.
       steps.stop(undoneUntil)
-      left = 'port:http'
-      await inTime(http.close(), until)
-      left = 'a change of plugins'
-      await inTime(changing, undoneUntil)
-      await inTime(Promise.all(draining), undoneUntil)
-      await retireAll([...table.instances.values()], until)
+      await retirement.waitFor('port:http', () => http.close(), until)
+      await retirement.waitFor('a change of plugins', () => changing, undoneUntil)
+      await retirement.waitFor('a change of plugins', () => Promise.all(draining), undoneUntil)
+      await retirement.retireAll([...table.instances.values()], until)
       table = emptyRoutingTable
-      left = 'the ports'
-      await inTime(engines.close(), clock.monotonic() + stopUndoMsMax)
+      const closedUntil = clock.monotonic() + stopUndoMsMax
+      await retirement.waitFor('the ports', () => engines.close(), closedUntil)
       sleep()
     },
   }
