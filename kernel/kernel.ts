@@ -1,46 +1,29 @@
-// Loads plugins, swaps them and stops them. Boot, reload, unload and stop are one algorithm: from
-// the living set to another.
+// The parts of one process: it answers requests to the plugins that serve, exchanges them and stops
+// them.
 import type { Log } from '#ports/adapter.ts'
-import { isFault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { HttpReport, HttpServer, Route } from '#ports/http.ts'
+import type { HttpReport, HttpServer } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
-import type { Queue } from '#ports/queue.ts'
-import type { StorageEngine } from '#ports/storage.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
+import { createExchange } from './exchange.ts'
 import type { Broadcasting } from './kernel-ports.ts'
-import { createInstance, type Instance } from './instance.ts'
-import { createJobs } from './jobs.ts'
 import { createKernelInfo } from './kernel-info.ts'
 import { stayAwake } from './loading/awake.ts'
-import { checkDeclared } from './loading/declared.ts'
-import { checkItems } from './loading/items.ts'
-import { createSteps, stopUndoMsMax } from './loading/steps.ts'
-import { refuseStranding } from './loading/stranded-records.ts'
+import { stopUndoMsMax } from './loading/steps.ts'
 import type { RegistryService } from './management/plugin-registry.ts'
-import { createRetirement } from './retirement.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { createRequestLog } from './telemetry/request-log.ts'
 import { createOpenStreams } from './access/open-streams.ts'
-import { affected, dependencyOrderOf, type DependencyOrder } from './dependency-order.ts'
 import {
   Authenticators,
   PluginFiles,
   type Authenticator,
-  type Plugin,
   type RunnableCommand,
   type Scope,
 } from './plugin.ts'
-import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
-import {
-  emptyRoutingTable,
-  methodOf,
-  createRoutingTable,
-  type RoutingTable,
-} from './routing-table.ts'
-import { defineCollection } from './scoped-ports/define.ts'
+import { httpSettings, type Environment, type Settings } from './settings.ts'
 import { createTokenResolver } from './scoped-ports/token-resolver.ts'
 
 export type KernelParts = {
@@ -54,31 +37,18 @@ export type KernelParts = {
   readonly roster: () => RegistryService
 }
 
-export function createKernel({
-  env,
-  settings,
-  engines,
-  log,
-  peers,
-  roster,
-  strict = false,
-}: KernelParts) {
+export function createKernel(parts: KernelParts) {
+  const { settings, engines, log, roster, strict = false } = parts
   const clock = engines.engine<Clock>('clock')
   const http = engines.engine<HttpServer>('http')
   const metrics = createMetrics(
     engines.metrics(() =>
-      [...table.instances.values()].flatMap(({ plugin }) => Object.keys(plugin.jobs ?? {})),
+      [...exchange.table().instances.values()].flatMap(({ plugin }) =>
+        Object.keys(plugin.jobs ?? {}),
+      ),
     ),
   )
-  const jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE, metrics.job)
-  const steps = createSteps({ clock, msMax: settings.PLUGIN_STEP_MS })
-  let table = emptyRoutingTable
-  let generation = 0
   let serving = false
-  let changing: Promise<unknown> = Promise.resolve()
-  /** Generations that were replaced and still have calls inside. */
-  const draining = new Set<Promise<unknown>>()
-
   const streams = createOpenStreams({ clock })
   const host = createKernelInfo({
     streams,
@@ -86,12 +56,12 @@ export function createKernel({
     clock,
     engines,
     metrics: metrics.registry,
-    table: () => table,
+    table: () => exchange.table(),
     serving: () => serving,
   })
-  const dispatcher = createDispatcher({
+  const { handle, refuse } = createDispatcher({
     authenticators: () =>
-      (table.points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
+      (exchange.table().points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
     isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
     limiter: engines.engine<RateLimiter>('limits'),
     traces: engines.engine<Tracer>('traces'),
@@ -102,179 +72,44 @@ export function createKernel({
   })
   /** The same list each time, unless something is limited to some organisations. */
   const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
-    const { items = [], plugins = [] } = table.points.get(point) ?? {}
+    const { items = [], plugins = [] } = exchange.table().points.get(point) ?? {}
     return roster().isLimited()
       ? items.filter((_, i) => roster().isEnabled(plugins[i]!, scope?.orgId))
       : items
   }
 
-  const tokens = createTokenResolver({
-    engines,
-    clock,
-    host,
-    peers,
-    roster,
-    emailsPerHourMax: settings.MAIL_PER_PLUGIN_PER_HOUR,
-    itemsFor,
-  })
-  const retirement = createRetirement({ clock, jobs, log, drainMs: settings.DRAIN_MS })
-
-  const build = async (
-    plan: DependencyOrder,
-    plugin: Plugin,
-    fresh: ReadonlyMap<string, Instance>,
-    alone: Promise<void>,
-  ): Promise<Instance> => {
-    for (const collection of plugin.collections ?? []) {
-      const define = () => defineCollection(engines.engine<StorageEngine>('storage'), collection)
-      await steps.within(`defining the collection ${collection.name}`, define, {
-        msMax: settings.PLUGIN_DEFINE_MS,
-        setting: 'PLUGIN_DEFINE_MS',
-      })
-    }
-    const serviceOf = (tokenId: string): unknown => {
-      const { plugin: provider, service } = plan.providers.get(tokenId)!
-      return (fresh.get(provider) ?? table.instances.get(provider)!).service(service)
-    }
-    return createInstance({
-      plugin,
-      generation: ++generation,
-      config: readConfig(plugin, env),
-      rates: readRates(plugin, env),
-      log,
-      clock,
-      steps,
-      given: tokens.resolverFor(plugin, alone, serviceOf),
-    })
-  }
-
-  const rowsOf = ({ endpoints }: RoutingTable): Route[] =>
-    [...endpoints]
-      .filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere)
-      .map(([id, endpoint]) => ({
-        method: methodOf(endpoint),
-        path: endpoint.path,
-        handle: request => dispatcher.handle(table.endpoints.get(id), request),
-      }))
-  /** The only visible moment: synchronous, and whole or not at all. */
-  const swap = (next: RoutingTable) => {
-    const sameRows = [...table.endpoints.keys()].join() === [...next.endpoints.keys()].join()
-    const isNew = (instance: Instance) => table.instances.get(instance.plugin.name) !== instance
-    // What others may still refuse comes before the table; refused, it is as it was.
-    try {
-      for (const instance of next.instances.values()) jobs.take(instance)
-      // Routes look their endpoint up at each call, so only another set of rows is the server's
-      // business.
-      if (!sameRows) http.routes(rowsOf(next))
-    } catch (error) {
-      for (const instance of next.instances.values()) if (isNew(instance)) void jobs.drop(instance)
-      if (!sameRows) http.routes(rowsOf(table))
-      throw error
-    }
-    table = next
-  }
-  /** What serves already was checked when it came. */
-  const checkFresh = (plugins: readonly Plugin[]) =>
-    plugins
-      .filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin)
-      .forEach(checkDeclared)
-
-  const transition = async (plugins: readonly Plugin[]) => {
-    const alone = Promise.withResolvers<void>()
-    checkFresh(plugins)
-    const plan = dependencyOrderOf(plugins, tokens.isPort)
-    const fresh = new Map<string, Instance>()
-    const changed = new Set(
-      plan.order
-        .filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin)
-        .map(({ name }) => name),
-    )
-    const rebuilt = affected(plan, changed)
-    try {
-      for (const plugin of plan.order)
-        if (rebuilt.has(plugin.name))
-          fresh.set(
-            plugin.name,
-            await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')),
-          )
-      const next = createRoutingTable(
-        table,
-        new Map(
-          plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!]),
-        ),
-        strict,
-      )
-      checkItems(next.points, next.instances, name => fresh.has(name))
-      for (const { plugin, cradle } of fresh.values())
-        if (plugin.health) {
-          await steps
-            .within('its health', () => plugin.health!(cradle as never))
-            .catch(blame(plugin, 'is not healthy'))
-        }
-      await refuseStranding(table.instances.values(), plan.order, steps.within)
-      const old = [...table.instances.values()].filter(
-        instance => next.instances.get(instance.plugin.name) !== instance,
-      )
-      swap(next)
-      for (const name of fresh.keys()) metrics.loaded(name)
-      const drained = retirement.retireAll(old).finally(() => draining.delete(drained))
-      draining.add(drained)
-      void drained.then(alone.resolve)
-      return { drained }
-    } catch (error) {
-      for (const instance of [...fresh.values()].reverse())
-        if (table.instances.get(instance.plugin.name) !== instance)
-          await retirement.undoNow(instance)
-      throw error
-    }
-  }
+  const tokens = createTokenResolver({ ...parts, clock, host, itemsFor })
+  const exchange = createExchange({ ...parts, strict, metrics, tokens, handle })
 
   return {
     host,
     /** Bounds a step of loading a plugin. */
-    within: steps.within,
+    within: exchange.within,
+    become: exchange.become,
+    check: exchange.check,
     /** A plugin was refused before it came to a change. */
     refused: metrics.refused,
     /** Brings a plugin's file that is not here; false where no plugin knows of it. */
     async bring(entry: string): Promise<boolean> {
-      for (const files of (table.points.get(PluginFiles.id)?.items ?? []) as readonly PluginFiles[])
-        if (await files.bring(entry)) return true
+      const { items = [] } = exchange.table().points.get(PluginFiles.id) ?? {}
+      for (const files of items as readonly PluginFiles[]) if (await files.bring(entry)) return true
       return false
-    },
-    /**
-     * From the living plugins to these; what is the same value stays untouched. A failure leaves
-     * the old set serving and says why. One change at a time; resolves at the swap, `drained` when
-     * the old generations are undone.
-     */
-    become(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
-      const turn = changing.then(() => transition(plugins))
-      changing = turn.catch(metrics.refused)
-      return turn
-    },
-    /** Refuses what cannot be planned or configured together, without building anything. */
-    check(plugins: readonly Plugin[]): void {
-      checkFresh(plugins)
-      for (const plugin of dependencyOrderOf(plugins, tokens.isPort).order)
-        [readConfig, readRates].forEach(read => read(plugin, env))
     },
     async listen(): Promise<{ port: number }> {
       metrics.gaugeStreams(() => http.openStreams())
-      const logRequest = createRequestLog(settings, log, id => table.endpoints.get(id))
+      const logRequest = createRequestLog(settings, log, id => exchange.table().endpoints.get(id))
       const report: HttpReport = entry => {
         metrics.report(entry)
         logRequest?.(entry)
       }
-      const listening = await http.listen(httpSettings(settings), {
-        report,
-        refuse: dispatcher.refuse,
-      })
+      const listening = await http.listen(httpSettings(settings), { report, refuse })
       serving = true
       return listening
     },
     /** What the plugins offer on the command line, to be run inside this process. */
     commands: (): Map<string, RunnableCommand> =>
       new Map(
-        [...table.instances.values()].flatMap(instance =>
+        [...exchange.table().instances.values()].flatMap(instance =>
           Object.entries(instance.plugin.commands ?? {}).map(
             ([name, { summary, options, run }]) =>
               [
@@ -289,7 +124,7 @@ export function createKernel({
         ),
       ),
     /** What the stop under way is waiting for. */
-    left: retirement.waitingFor,
+    left: exchange.waitingFor,
     /**
      * Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then
      * everything is undone in reverse.
@@ -299,29 +134,13 @@ export function createKernel({
       serving = false
       const until = clock.monotonic() + settings.DRAIN_MS
       const undoneUntil = until + stopUndoMsMax
-      // A change that is under way ends here: what waits in its place is not loaded.
-      steps.stop(undoneUntil)
-      await retirement.waitFor('port:http', () => http.close(), until)
-      await retirement.waitFor('a change of plugins', () => changing, undoneUntil)
-      await retirement.waitFor('a change of plugins', () => Promise.all(draining), undoneUntil)
-      await retirement.retireAll([...table.instances.values()], until)
-      table = emptyRoutingTable
+      exchange.refuseChanges(undoneUntil)
+      await exchange.waitFor('port:http', () => http.close(), until)
+      await exchange.retireAll(until, undoneUntil)
       const closedUntil = clock.monotonic() + stopUndoMsMax
-      await retirement.waitFor('the ports', () => engines.close(), closedUntil)
+      await exchange.waitFor('the ports', () => engines.close(), closedUntil)
       sleep()
     },
   }
 }
 export type Kernel = ReturnType<typeof createKernel>
-
-/**
- * The culprit's name before whatever its code threw; faults of the platform name theirs themselves.
- */
-const blame =
-  ({ name, version }: Plugin, what: string) =>
-  (error: unknown) =>
-    Promise.reject(
-      isFault(error)
-        ? error
-        : new Error(`${name} ${version} ${what}: ${(error as Error).message}`, { cause: error }),
-    )

@@ -13,6 +13,7 @@ import {
   type PluginRegistry,
 } from '../kernel-ports.ts'
 import type { Plugin, Scope } from '../plugin.ts'
+import type { Settings } from '../settings.ts'
 import { declaredPeers } from './declared.ts'
 import { scopedPort } from './face.ts'
 
@@ -22,7 +23,7 @@ type Parts = {
   readonly host: KernelInfo
   readonly peers: Broadcasting
   readonly roster: () => PluginRegistry
-  readonly emailsPerHourMax: number
+  readonly settings: Settings
   readonly itemsFor: (point: string, scope: Scope | undefined) => readonly unknown[]
 }
 
@@ -32,14 +33,15 @@ export function createTokenResolver({
   host,
   peers,
   roster,
-  emailsPerHourMax,
+  settings,
   itemsFor,
 }: Parts) {
   /** All emails of one plugin, to whomever. */
   const mailWait = (plugin: string) =>
-    engines
-      .engine<RateLimiter>('limits')
-      .take('emails of a plugin', plugin, { count: emailsPerHourMax, perMs: 3_600_000 })
+    engines.engine<RateLimiter>('limits').take('emails of a plugin', plugin, {
+      count: settings.MAIL_PER_PLUGIN_PER_HOUR,
+      perMs: 3_600_000,
+    })
 
   return {
     isPort: (token: Token) =>
@@ -62,3 +64,4 @@ export function createTokenResolver({
       },
   }
 }
+export type TokenResolver = ReturnType<typeof createTokenResolver>
