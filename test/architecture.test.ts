@@ -127,7 +127,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/storage/mongodb.ts': 363,
   'contracts/runs.ts': 358,
   'kernel/cli/run.ts': 422,
-  'kernel/settings.ts': 446,
   'plugins/files/files.test.ts': 350,
   'plugins/identity/identity.test.ts': 398,
   'plugins/operator/copy/copy.test.ts': 422,

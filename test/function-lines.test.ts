@@ -11,7 +11,6 @@ const linesMax = 60
 const longer: Readonly<Record<string, number>> = {
   'adapters/eventlog/mongodb.ts mongoEventlog': 71,
   'adapters/http/restify.ts createRestify.open': 62,
-  'plugins/operator/adapters.ts adapterCommands': 74,
   'plugins/runs/admission/admit.ts createAdmit.prepare': 78,
   'plugins/runs/admission/admit.ts createAdmit.proceed': 70,
   'plugins/runs/engine/driver.ts createDriver': 62,
