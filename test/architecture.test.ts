@@ -119,7 +119,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/billing/ledger.ts': 376,
   'adapters/blobs/s3.ts': 376,
   'adapters/eventlog/mongodb.ts': 490,
-  'adapters/http/restify.ts': 312,
   'adapters/models/openai.test.ts': 413,
   'adapters/queue/agenda.test.ts': 416,
   'adapters/queue/storage.ts': 472,
