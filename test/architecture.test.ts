@@ -121,7 +121,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/eventlog/mongodb.ts': 490,
   'adapters/models/openai.test.ts': 413,
   'adapters/queue/agenda.test.ts': 416,
-  'adapters/queue/storage.ts': 472,
   'adapters/search/mongodb.ts': 301,
   'adapters/storage/mongodb.ts': 363,
   'contracts/runs.ts': 358,

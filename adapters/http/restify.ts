@@ -51,8 +51,8 @@ const listenOn = (server: Server, port: number, host: string) =>
   })
 
 /**
- * A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a time
- * limit.
+ * A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a
+ * time limit.
  */
 function createServer(
   tls: ReturnType<typeof readTls> | undefined,
