@@ -7,15 +7,15 @@ import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import { CopyMark, type StorageEngine } from '#ports/storage.ts'
 import { bindAdapters, foldersOf } from './adapters.ts'
-import { createDesiredState } from './management/desired-state.ts'
+import { createDesiredState, type DesiredStateStore } from './management/desired-state.ts'
 import { createModuleLoader } from './module-loader.ts'
-import type { PluginRegistry } from './kernel-ports.ts'
+import type { Broadcasting, PluginRegistry } from './kernel-ports.ts'
 import { createKernel, type Kernel } from './kernel.ts'
-import { createCrashes } from './loading/crashes.ts'
+import { createCrashes, type Crashes } from './loading/crashes.ts'
 import { createLog } from './telemetry/log.ts'
 import { createBroadcast } from './management/broadcast.ts'
 import type { Plugin } from './plugin.ts'
-import { createPluginRegistry } from './management/plugin-registry.ts'
+import { createPluginRegistry, type RegistryService } from './management/plugin-registry.ts'
 import { readSettings, type Environment, type Settings } from './settings.ts'
 import { createIsolation } from './isolation/proxy-plugin.ts'
 
@@ -61,23 +61,77 @@ async function refuseHalfCopy(storage: StorageEngine): Promise<void> {
     })
 }
 
-export async function boot({
-  env,
-  given = {},
-  plugins,
-  strict = false,
-  guarded,
-  write = line => process.stderr.write(line),
-}: Options): Promise<Booted> {
+/**
+ * Holds what nobody caught against the plugin that threw it. It only looks: what becomes of the
+ * process is for others to say.
+ */
+const blameServing =
+  ({ crashes, roster, log }: { crashes: Crashes; roster: PluginRegistry; log: Log }) =>
+  (error: unknown): string | undefined => {
+    try {
+      return crashes.record(
+        error,
+        roster.list().map(({ source: entry, name }) => ({ entry, name })),
+      )
+    } catch (failure) {
+      log('warn', 'plugin.crash_record', { error: failure })
+      return undefined
+    }
+  }
+
+type Following = {
+  readonly roster: RegistryService
+  readonly choices: DesiredStateStore
+  readonly peers: Broadcasting
+  readonly clock: Clock
+  readonly log: Log
+}
+/** Does here what operators chose at other processes, until the signal. */
+function followOthers(
+  { roster, choices, peers, clock, log }: Following,
+  signal: AbortSignal,
+): void {
+  const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
+  const reconcile = () =>
+    void roster
+      .reconcile()
+      .then(
+        ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
+        failed,
+      )
+  peers.subscribe('plugins', what =>
+    what === null
+      ? reconcile()
+      : void roster.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
+  )
+  // A hint may be lost.
+  void (async () => {
+    for (;;) {
+      await clock.sleep(choicesMs, signal)
+      if ((await choices.refresh().catch(() => false)) || roster.isBehind()) reconcile()
+    }
+  })().catch(() => undefined)
+}
+
+function settingsFrom(env: Environment): Settings {
   const settings = readSettings(env)
   if (settings.PLUGINS_DIR !== undefined && !existsSync(settings.PLUGINS_DIR))
     throw fault('INVALID_FIELD', { field: 'PLUGINS_DIR', why: 'is no folder' })
-  // The clock comes first, for the log's lines are dated by it too.
+  return settings
+}
+
+/** It comes before the other ports, for the log's lines are dated by it too. */
+async function openClock(env: Environment, settings: Settings): Promise<Clock> {
   const silent: Log = () => undefined
-  const clock = (given['clock'] ??
-    (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>(
-      'clock',
-    )) as Clock
+  const engines = await bindAdapters({ env, settings, log: silent, only: ['clock'] })
+  return engines.engine<Clock>('clock')
+}
+
+export async function boot(options: Options): Promise<Booted> {
+  const { env, given = {}, plugins, strict = false, guarded } = options
+  const { write = line => process.stderr.write(line) } = options
+  const settings = settingsFrom(env)
+  const clock = (given['clock'] as Clock | undefined) ?? (await openClock(env, settings))
   const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
   const generations = createModuleLoader(clock.id())
   const threads = createIsolation({
@@ -94,12 +148,8 @@ export async function boot({
   )
   const storage = engines.engine<StorageEngine>('storage')
   const choices = createDesiredState({ dataDir: settings.DATA_DIR, storage })
-  const peers = createBroadcast({
-    eventlog: engines.engine<EventlogEngine>('eventlog'),
-    clock,
-    log,
-    alone: storage.exclusive,
-  })
+  const eventlog = engines.engine<EventlogEngine>('eventlog')
+  const peers = createBroadcast({ eventlog, clock, log, alone: storage.exclusive })
   const kernel = createKernel({
     env: { ...env, DATA_DIR: settings.DATA_DIR },
     settings,
@@ -124,25 +174,9 @@ export async function boot({
     generations,
     threads,
     log,
-    become: kernel.become,
-    within: kernel.within,
-    refused: kernel.refused,
-    check: kernel.check,
-    bring: kernel.bring,
-    generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation,
+    kernel,
   })
-  // It only looks: what becomes of the process is for others to say.
-  const blame = (error: unknown): string | undefined => {
-    try {
-      return crashes.record(
-        error,
-        roster.list().map(({ source: entry, name }) => ({ entry, name })),
-      )
-    } catch (failure) {
-      log('warn', 'plugin.crash_record', { error: failure })
-      return undefined
-    }
-  }
+  const blame = blameServing({ crashes, roster, log })
   if (guarded) process.on('uncaughtExceptionMonitor', blame)
   const following = new AbortController()
   const stop = () => {
@@ -153,32 +187,10 @@ export async function boot({
       process.off('uncaughtExceptionMonitor', blame)
     })
   }
-  const followOthers = () => {
-    const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
-    const reconcile = () =>
-      void roster
-        .reconcile()
-        .then(
-          ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
-          failed,
-        )
-    peers.subscribe('plugins', what =>
-      what === null
-        ? reconcile()
-        : void roster.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
-    )
-    // A hint may be lost.
-    void (async () => {
-      for (;;) {
-        await clock.sleep(choicesMs, following.signal)
-        if ((await choices.refresh().catch(() => false)) || roster.isBehind()) reconcile()
-      }
-    })().catch(() => undefined)
-  }
   try {
     await refuseHalfCopy(storage)
     await roster.begin(plugins)
-    if (choices.shared) followOthers()
+    if (choices.shared) followOthers({ roster, choices, peers, clock, log }, following.signal)
   } catch (error) {
     await stop()
     throw error

@@ -96,11 +96,9 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/billing/ledger.ts': 376,
   'adapters/blobs/s3.ts': 376,
   'adapters/eventlog/mongodb.ts': 490,
-  'adapters/http/restify.ts': 312,
   'adapters/models/lib/provider.test.ts': 364,
   'adapters/models/openai.test.ts': 413,
   'adapters/queue/agenda.test.ts': 416,
-  'adapters/queue/storage.ts': 472,
   'adapters/search/lib/checks.ts': 321,
   'adapters/search/mongodb.ts': 301,
   'adapters/search/opensearch/opensearch.test.ts': 307,
@@ -110,9 +108,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/storage/mongodb/indexes.ts': 312,
   'contracts/runs.ts': 358,
   'kernel/cli/run.ts': 422,
-  'kernel/kernel.ts': 416,
-  'kernel/management/plugin-registry.ts': 481,
-  'kernel/settings.ts': 446,
   'plugins/files/files.test.ts': 350,
   'plugins/identity/identity.test.ts': 398,
   'plugins/operator/copy/copy.test.ts': 422,
@@ -147,7 +142,7 @@ const longer: Readonly<Record<string, number>> = {
   'test/kernel/lifecycle.test.ts': 317,
   'test/operator/figures.test.ts': 322,
   'test/sim/scripts.ts': 431,
-  'test/sim/simulated-cluster.ts': 477,
+  'test/sim/simulated-cluster.ts': 412,
 }
 test('no file has more than 300 lines', () => {
   complain(

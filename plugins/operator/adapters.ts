@@ -52,7 +52,8 @@ const word = (description: string) => t.String({ 'x-operand': true, description 
 const just = <P extends Record<string, TSchema>>(properties: P) =>
   t.Object(properties, { additionalProperties: false })
 
-export function adapterCommands({
+/** What the commands do. */
+function createActions({
   dataDir: given,
   ports,
   folders,
@@ -60,8 +61,7 @@ export function adapterCommands({
   save,
   schemesOf,
   loadAdapter,
-  check,
-}: Tools): ReadonlyMap<string, Command> {
+}: Tools) {
   const dataDir = resolve(given)
   const packages = packagesIn(join(dataDir, 'adapters'))
   const without = (name: string) => added.filter(one => one.package !== name)
@@ -145,6 +145,12 @@ export function adapterCommands({
     packages.erase(name)
     return { package: name }
   }
+  return { list, add, remove }
+}
+
+/** How the commands are called. */
+export function adapterCommands(tools: Tools): ReadonlyMap<string, Command> {
+  const { list, add, remove } = createActions(tools)
   return new Map<string, Command>([
     [
       'adapters list',
@@ -177,7 +183,7 @@ export function adapterCommands({
             }),
           ),
         }),
-        run: options => check(options as Parameters<typeof check>[0]),
+        run: options => tools.check(options as Parameters<Tools['check']>[0]),
       },
     ],
     [

@@ -41,20 +41,22 @@ function openLane(): Lane {
   child.stdout!.on('data', take)
   child.stderr!.on('data', take)
   // What it wrote on its way out comes after its end.
-  const lastWords = async () => new Promise(heard => setTimeout(heard, 200))
-  const ended = new Promise<void>(over => child.once('exit', () => over()))
+  const lastWords = async () => new Promise(said => setTimeout(said, 200))
+  const ended = new Promise<void>(left => child.once('exit', () => left()))
   return {
     async run({ file, kind }) {
       const began = performance.now()
       output = ''
-      const whole = new Promise<void>(over => {
-        written = over
+      const whole = new Promise<void>(read => {
+        written = read
       })
       const late = setTimeout(() => {
         output += `\n${file} did not end within ${fileMsMax[kind]} ms.\n`
         child.kill('SIGKILL')
       }, fileMsMax[kind])
-      const answered = new Promise<Answered>(answer => child.once('message', answer))
+      const answered = new Promise<Answered>(heard =>
+        child.once('message', one => heard(one as Answered)),
+      )
       if (child.connected) child.send({ file } satisfies Asked)
       const failure = {
         passed: 0,

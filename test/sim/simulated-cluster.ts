@@ -1,8 +1,6 @@
 // The real run plugin in simulated processes: the kernel's own instance of it, on in-memory ports
 // that all processes share.
 import { ledgerOn } from '#adapters/billing/ledger.ts'
-import { memoryEventlog } from '#adapters/eventlog/memory.ts'
-import { memoryStorage } from '#adapters/storage/memory.ts'
 import { noTraces } from '#adapters/traces/off.ts'
 import type { Caller } from '#contracts/contract.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
@@ -16,20 +14,12 @@ import { readConfig } from '../../kernel/settings.ts'
 import { scopedPort } from '../../kernel/scoped-ports/face.ts'
 import { builtIn } from '../../plugins/runs/agents.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
-import {
-  EventBytes,
-  Runs,
-  SearchProgresses,
-  SearchRemovals,
-  Sessions,
-  textStreamOf,
-  type Run,
-} from '../../plugins/runs/collections.ts'
-import { ToolInvocations } from '../../plugins/runs/tools/audit-log.ts'
+import { Runs, Sessions, textStreamOf, type Run } from '../../plugins/runs/collections.ts'
 import type { Steps } from '../../kernel/loading/steps.ts'
 import runsPlugin from '../../plugins/runs/plugin.ts'
 import type { RunService } from '../../plugins/runs/runs.ts'
 import type { SessionService } from '../../plugins/runs/sessions/sessions.ts'
+import { createDisk, reads, writes } from './disk.ts'
 import { createWorld, gone, seenBy, type Choose, type Process } from '../support/sim.ts'
 import { simModel, type Behaviour, type Heard } from './model.ts'
 import { simTools, type Effects } from './tools.ts'
@@ -115,69 +105,6 @@ const smallDocuments = (storage: StorageEngine): Partial<StorageEngine> => {
     async update(collection, id, change, options) {
       check(collection.name, change)
       return storage.update(collection, id, change, options)
-    },
-  }
-}
-
-const writes = {
-  storage: ['insert', 'insertMany', 'update', 'updateMany', 'remove', 'removeMany'],
-  eventlog: ['append', 'trim', 'remove'],
-} as const
-const reads = { storage: ['get', 'find', 'count'], eventlog: ['read', 'bounds'] } as const
-type Write = {
-  readonly port: 'storage' | 'eventlog'
-  readonly method: string
-  readonly args: readonly unknown[]
-}
-
-/**
- * What is on disk, and what was applied but not synced: the machine that dies loses a part of the
- * latter, the last first.
- */
-export async function createDisk() {
-  let written: Write[] = []
-  let safe = 0
-  let engines = await blank()
-  let heads = new Map<string, number>()
-  async function blank(): Promise<{ storage: StorageEngine; eventlog: EventlogEngine }> {
-    const storage = memoryStorage({} as never)
-    for (const one of [
-      Runs,
-      Sessions,
-      EventBytes,
-      ToolInvocations,
-      SearchRemovals,
-      SearchProgresses,
-    ])
-      await storage.define(one as never)
-    await ledgerOn(storage, {} as never)
-    return { storage, eventlog: memoryEventlog() }
-  }
-  const act = ({ port, method, args }: Write) =>
-    (engines[port] as unknown as Record<string, (...args: unknown[]) => unknown>)[method]!(...args)
-  return {
-    engines: () => engines,
-    async write(one: Write): Promise<unknown> {
-      const done = await act(one)
-      written.push(one)
-      return done
-    },
-    async sync(): Promise<void> {
-      safe = written.length
-      heads = new Map()
-      for (const stream of new Set(
-        written.filter(({ port }) => port === 'eventlog').map(({ args }) => args[0] as string),
-      ))
-        heads.set(stream, (await engines.eventlog.bounds(stream)).last)
-    },
-    /** How far the stream is on disk. */
-    head: (stream: string) => heads.get(stream) ?? 0,
-    unsafe: () => written.length - safe,
-    /** The machine died: `kept` of the writes that were not synced made it. */
-    async lose(kept: number): Promise<void> {
-      written = written.slice(0, safe + kept)
-      engines = await blank()
-      for (const one of written) await act(one)
     },
   }
 }
