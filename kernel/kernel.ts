@@ -12,6 +12,7 @@ import type { Token } from '#ports/token.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
+import type { Installation, RunnableCommand } from './cli/commands.ts'
 import { Host, Broadcast, Plugins, type Broadcasting } from './kernel-ports.ts'
 import { createInstance, type Instance } from './instance.ts'
 import { createKernelInfo } from './kernel-info.ts'
@@ -29,7 +30,6 @@ import {
   PluginFiles,
   type Authenticator,
   type Plugin,
-  type RunnableCommand,
   type Scope,
 } from './plugin.ts'
 import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
@@ -358,20 +358,18 @@ export function createKernel({
       serving = true
       return listening
     },
-    /** What the plugins offer on the command line, to be run inside this process. */
-    commands: (): Map<string, RunnableCommand> =>
+    /** What the plugins offer on the command line; `installation` is for those with `offline`. */
+    commands: (installation?: Installation): Map<string, RunnableCommand> =>
       new Map(
         [...table.instances.values()].flatMap(instance =>
           Object.entries(instance.plugin.commands ?? {}).map(
-            ([name, { summary, options, run }]) =>
-              [
-                name,
-                {
-                  summary,
-                  options,
-                  run: (given: unknown) => instance.within({}, deps => run(deps, given as never)),
-                },
-              ] as const,
+            ([name, one]): [string, RunnableCommand] => {
+              const run = (deps: never, given: unknown) =>
+                'offline' in one
+                  ? one.run(installation!, given as never)
+                  : one.run(deps, given as never)
+              return [name, { ...one, run: given => instance.within({}, deps => run(deps, given)) }]
+            },
           ),
         ),
       ),
