@@ -7,6 +7,7 @@ import type { RateLimiter } from '#ports/limits.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
+import type { Installation, RunnableCommand } from './cli/commands.ts'
 import { createExchange } from './exchange.ts'
 import type { Broadcasting } from './kernel-ports.ts'
 import { createKernelInfo } from './kernel-info.ts'
@@ -16,13 +17,7 @@ import type { RegistryService } from './management/plugin-registry.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { createRequestLog } from './telemetry/request-log.ts'
 import { createOpenStreams } from './access/open-streams.ts'
-import {
-  Authenticators,
-  PluginFiles,
-  type Authenticator,
-  type RunnableCommand,
-  type Scope,
-} from './plugin.ts'
+import { Authenticators, PluginFiles, type Authenticator, type Scope } from './plugin.ts'
 import { httpSettings, type Environment, type Settings } from './settings.ts'
 import { createTokenResolver } from './scoped-ports/token-resolver.ts'
 
@@ -106,20 +101,18 @@ export function createKernel(parts: KernelParts) {
       serving = true
       return listening
     },
-    /** What the plugins offer on the command line, to be run inside this process. */
-    commands: (): Map<string, RunnableCommand> =>
+    /** What the plugins offer on the command line; `installation` is for those with `offline`. */
+    commands: (installation?: Installation): Map<string, RunnableCommand> =>
       new Map(
         [...exchange.table().instances.values()].flatMap(instance =>
           Object.entries(instance.plugin.commands ?? {}).map(
-            ([name, { summary, options, run }]) =>
-              [
-                name,
-                {
-                  summary,
-                  options,
-                  run: (given: unknown) => instance.within({}, deps => run(deps, given as never)),
-                },
-              ] as const,
+            ([name, one]): [string, RunnableCommand] => {
+              const run = (deps: never, given: unknown) =>
+                'offline' in one
+                  ? one.run(installation!, given as never)
+                  : one.run(deps, given as never)
+              return [name, { ...one, run: given => instance.within({}, deps => run(deps, given)) }]
+            },
           ),
         ),
       ),

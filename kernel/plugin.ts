@@ -6,6 +6,7 @@ import type { Rate } from '#ports/limits.ts'
 import type { JobOptions } from '#ports/queue.ts'
 import type { Collection, Doc } from '#ports/storage.ts'
 import type { Json, Token } from '#ports/token.ts'
+import type { OfflineCommand } from './cli/commands.ts'
 
 /**
  * A service: provided by one plugin, arrives as itself; whoever uses it is rebuilt when its
@@ -121,12 +122,6 @@ export type Command<D> = {
   readonly needsServer?: true
   readonly run: (deps: D, options: never) => Promise<unknown>
 }
-/** A command with its deps in hand. */
-export type RunnableCommand = {
-  readonly summary: string
-  readonly options: TSchema
-  readonly run: (options: unknown) => Promise<unknown>
-}
 /** A command line's options flow from their schema into `run`. */
 export const command = <O extends TSchema, D>(spec: {
   summary: string
@@ -157,6 +152,8 @@ export type May = {
   readonly models?: string
   /** Changes which plugins serve. */
   readonly plugins?: string
+  /** Has commands that work on the whole installation. */
+  readonly installation?: string
 }
 
 type AnyCollection = Omit<Collection, 'type'> & { readonly type?: unknown }
@@ -208,7 +205,7 @@ export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoIn
   /** What the queue calls, by the name under which a job is put in. */
   readonly jobs?: Readonly<Record<string, JobSpec<D>>>
   /** Words of the command line; they run inside the living server when there is one. */
-  readonly commands?: Readonly<Record<string, Command<D>>>
+  readonly commands?: Readonly<Record<string, Command<D> | OfflineCommand>>
   /** SSE event types → the schema of their data. */
   readonly emits?: Readonly<Record<string, TSchema>>
   /** Items for the points of others, each made by `into(point, make)`. */
@@ -245,7 +242,7 @@ export type Plugin = {
   readonly provides?: Readonly<Record<string, Token<unknown, 'service'>>>
   readonly routes?: Readonly<Record<string, (call: never) => unknown>>
   readonly jobs?: Readonly<Record<string, JobSpec<never>>>
-  readonly commands?: Readonly<Record<string, Command<never>>>
+  readonly commands?: Readonly<Record<string, Command<never> | OfflineCommand>>
   readonly emits?: Readonly<Record<string, TSchema>>
   readonly contributes?: readonly Contribution<never>[]
   readonly records?: RecordsSpec<never>

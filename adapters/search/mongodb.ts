@@ -23,7 +23,7 @@ import {
   type Kept,
 } from './lib/checks.ts'
 import { hitsOf, listed, pageOf } from './lib/fusion.ts'
-import { createCatalogue, type Known, type Refill } from './mongodb/catalogue.ts'
+import { createCatalogue, type Known, type Refill, type Stored } from './mongodb/catalogue.ts'
 import {
   binaryOf,
   byVector,
@@ -32,7 +32,6 @@ import {
   filterOf,
   givenOf,
   holding,
-  type Stored,
 } from './mongodb/passages.ts'
 
 const WHAT = 'The search index'

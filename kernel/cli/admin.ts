@@ -6,7 +6,7 @@ import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fault, isFault } from '#contracts/faults.ts'
-import type { RunnableCommand } from '../plugin.ts'
+import type { RunnableCommand } from './commands.ts'
 import { requirePrivate } from './private.ts'
 import { createValidator } from '../validate.ts'
 

@@ -2,7 +2,7 @@
 // sides what they say to each other.
 import type { Contract } from '#contracts/contract.ts'
 import type { Rate } from '#ports/limits.ts'
-import type { Plugin } from '../plugin.ts'
+import type { Command, Plugin } from '../plugin.ts'
 
 /** Chosen by the operator, for one plugin. */
 export type ResourceLimits = {
@@ -31,10 +31,7 @@ export type Manifest = Pick<
   readonly contract?: Contract
   readonly jobs: Readonly<Record<string, NonNullable<Plugin['jobs']>[string]['options'] | null>>
   readonly commands: Readonly<
-    Record<
-      string,
-      Pick<NonNullable<Plugin['commands']>[string], 'summary' | 'options' | 'needsServer'>
-    >
+    Record<string, Pick<Command<never>, 'summary' | 'options' | 'needsServer'>>
   >
   readonly contributes: readonly { readonly point: string; readonly remote: boolean }[]
   /** What no thread can offer, in words. */
@@ -94,6 +91,9 @@ export function manifestOf(plugin: Plugin): Manifest {
     ...Object.values(uses)
       .filter(({ id, kind }) => kind === 'point' || id === 'port:host' || id === 'port:plugins')
       .map(({ id }) => `it uses ${id}, which answers without waiting`),
+    ...Object.entries(commands)
+      .filter(([, one]) => 'offline' in one)
+      .map(([one]) => `its command "${one}" works on the whole installation`),
     ...contributes
       .filter(({ remote }) => !remote)
       .map(({ point }) => `it contributes to ${point}, whose items are asked without waiting`),
@@ -117,10 +117,16 @@ export function manifestOf(plugin: Plugin): Manifest {
       Object.entries(jobs).map(([job, { options }]) => [job, options ?? null]),
     ),
     commands: Object.fromEntries(
-      Object.entries(commands).map(([command, { summary, options, needsServer }]) => [
-        command,
-        { summary, options, needsServer },
-      ]),
+      Object.entries(commands).flatMap(([command, one]) =>
+        'offline' in one
+          ? []
+          : [
+              [
+                command,
+                { summary: one.summary, options: one.options, needsServer: one.needsServer },
+              ],
+            ],
+      ),
     ),
     contributes: contributes.map(({ point, remote = false }) => ({ point, remote })),
   }

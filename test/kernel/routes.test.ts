@@ -160,6 +160,15 @@ for (const [why, more, sentence] of [
     /has no valid schema for the options of the command "x y"/,
   ],
   [
+    'a command on the whole installation without a reason',
+    {
+      commands: {
+        whole: { summary: '', options: t.Object({}), offline: true, run: async () => 1 },
+      },
+    },
+    /other 1\.0\.0 has the command "whole", which works on the whole installation, and does not/,
+  ],
+  [
     'an event whose data has no schema',
     { emits: { ping: { type: 'object', required: 7 } as never } },
     /has no valid schema for the data of the event ping/,

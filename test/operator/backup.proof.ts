@@ -17,7 +17,7 @@ import * as assert from 'uvu/assert'
 import { sqliteSearch } from '#adapters/search/sqlite.ts'
 import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { backupCommand, restore } from '../../plugins/operator/backup.ts'
+import { backUp, restore } from '../../plugins/operator/backup.ts'
 import { readSettings } from '../../kernel/settings.ts'
 import { commandLine, endProcesses, runMain, startProcess } from '../support/process.ts'
 
@@ -227,12 +227,10 @@ test('a copy that fails on its way leaves nothing that could be taken for one', 
       throw new Error('the disk is full')
     },
   } as unknown as StorageEngine
-  await backupCommand(settings, storage, {} as SearchEngine)
-    .run({ to: folder('half') })
-    .then(
-      () => assert.unreachable(),
-      (error: Error) => assert.match(error.message, /the disk is full/),
-    )
+  await backUp(settings, storage, {} as SearchEngine, folder('half')).then(
+    () => assert.unreachable(),
+    (error: Error) => assert.match(error.message, /the disk is full/),
+  )
   assert.equal(readdirSync(folder('half')), [])
 })
 

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { importsOf } from './imports.ts'
+import { files as programs, importsOf } from '../support/sources.ts'
 
 export type TestFile = {
   readonly file: string
@@ -39,16 +39,17 @@ export const changedSince = (commit: string): string[] => [
   ...git('ls-files', '--others', '--exclude-standard'),
 ]
 
+const isProgram = new Set(programs)
 /** The files that the file reaches through imports, itself included. */
 function reachedFrom(file: string, known: Map<string, readonly string[]>): Set<string> {
   const reached = new Set<string>()
   const next = [file]
   for (let at = next.pop(); at !== undefined; at = next.pop()) {
-    if (reached.has(at)) continue
+    if (reached.has(at) || !isProgram.has(at)) continue
     reached.add(at)
     let targets = known.get(at)
     if (!targets) {
-      targets = importsOf(home, at).map(({ target }) => target)
+      targets = importsOf(at).map(({ target }) => target)
       known.set(at, targets)
     }
     next.push(...targets)

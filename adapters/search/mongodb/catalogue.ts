@@ -1,14 +1,14 @@
 // Which collections there are, and how one becomes another: a new generation is filled beside the
 // old, which goes on answering. Whoever writes meanwhile waits, and whoever had begun to write does
 // it again.
-import { ObjectId, type Collection as Kept, type Db } from 'mongodb'
+import { ObjectId, type Binary, type Collection as Kept, type Db } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
+import type { Language } from '#ports/search.ts'
 import { analysisVersion, createAnalysers, type Analyser } from '../analysis/analyser.ts'
-import { notFound, sameSpec, type Spec } from '../lib/checks.ts'
+import { notFound, sameSpec, type Fields, type Spec } from '../lib/checks.ts'
 import { orFault } from '../../_shared/mongodb/database.ts'
 import { locksIn } from '../../_shared/mongodb/lock.ts'
-import type { Stored } from './passages.ts'
 
 /** `at`: the generation that answers. `next`: the one that is being filled. */
 export type Entry = {
@@ -19,6 +19,22 @@ export type Entry = {
   analysis: number
   at: string
   next?: string
+}
+/**
+ * `_id` is the generation and the passage's id, so that a generation is in the order of ids; `key`
+ * is the id alone, for filters.
+ */
+export type Stored = {
+  _id: string
+  g: string
+  key: string
+  text: string
+  language: Language
+  said?: Language
+  fields: Fields
+  length: number
+  terms: readonly { readonly t: string; readonly n: number }[]
+  vector?: Binary
 }
 export type Known = { readonly entry: Entry; readonly spec: Spec; readonly analyser: Analyser }
 /** Copies what is in the old generation into the new; `renew` between its steps. */

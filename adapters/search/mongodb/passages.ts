@@ -2,32 +2,16 @@
 // is looked up by the index of terms.
 import { Binary, type Filter } from 'mongodb'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { Language, Passage as Given } from '#ports/search.ts'
+import type { Passage as Given } from '#ports/search.ts'
 import { searchLimits } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
 import { afterPrefix } from '../../_shared/documents.ts'
 import { orFault } from '../../_shared/mongodb/database.ts'
 import { all, conditions } from '../../_shared/mongodb/filters.ts'
-import type { CheckedMatch, Fields } from '../lib/checks.ts'
+import type { CheckedMatch } from '../lib/checks.ts'
 import { byScore, type Found } from '../lib/fusion.ts'
-import type { Catalogue, Known } from './catalogue.ts'
+import type { Catalogue, Known, Stored } from './catalogue.ts'
 
-/**
- * `_id` is the generation and the passage's id, so that a generation is in the order of ids; `key`
- * is the id alone, for filters.
- */
-export type Stored = {
-  _id: string
-  g: string
-  key: string
-  text: string
-  language: Language
-  said?: Language
-  fields: Fields
-  length: number
-  terms: readonly { readonly t: string; readonly n: number }[]
-  vector?: Binary
-}
 type Passages = Catalogue['passages']
 
 const wanted = searchLimits.depthMax + 1

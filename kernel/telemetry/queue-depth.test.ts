@@ -1,6 +1,6 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { manualClock } from '../clock/manual.ts'
+import { manualClock } from '../../adapters/clock/manual.ts'
 import { queueDepths } from './queue-depth.ts'
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
