@@ -2,7 +2,7 @@
 import { Type as t, type Static, type TSchema } from 'typebox'
 import type { Auth, Caller, Contract, Routes } from '#contracts/contract.ts'
 import type { Log } from '#ports/adapter.ts'
-import type { Rate } from '#ports/limits.ts'
+import type { Rate, RateSpec } from '#ports/limits.ts'
 import type { JobOptions } from '#ports/queue.ts'
 import type { Collection, Doc } from '#ports/storage.ts'
 import type { Json, Token } from '#ports/token.ts'
@@ -184,7 +184,7 @@ export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoIn
   /** Each property is a setting: `<PLUGIN>_<PROPERTY>`, or the name in its `x-env`. */
   readonly config?: K
   /** Rates that its contract names, or that it takes itself; each is a LIMITS_* setting. */
-  readonly limits?: Readonly<Record<string, Rate>>
+  readonly limits?: Readonly<Record<string, RateSpec>>
   /**
    * Its documents: made, with their indexes, before it serves; no other plugin's storage knows
    * them.
@@ -236,7 +236,7 @@ export type Plugin = {
   readonly mount?: 'v1' | 'root'
   readonly uses?: Uses
   readonly config?: TSchema
-  readonly limits?: Readonly<Record<string, Rate>>
+  readonly limits?: Readonly<Record<string, RateSpec>>
   readonly collections?: readonly Collection<Doc>[]
   readonly system?: readonly string[]
   readonly may?: May

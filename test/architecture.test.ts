@@ -129,7 +129,7 @@ const longer: Readonly<Record<string, number>> = {
   'kernel/cli/run.ts': 422,
   'kernel/kernel.ts': 416,
   'kernel/management/plugin-registry.ts': 481,
-  'kernel/settings.ts': 446,
+  'kernel/settings.ts': 414,
   'plugins/files/files.test.ts': 350,
   'plugins/identity/identity.test.ts': 398,
   'plugins/operator/copy/copy.test.ts': 422,
@@ -195,7 +195,7 @@ test('the kernel stays small', () => {
   const bounds = [
     ['kernel/', /^kernel\/[^/]+$/, 3000],
     ['kernel/access/', /^kernel\/access\//, 300],
-    ['kernel/cli/', /^kernel\/cli\//, 800],
+    ['kernel/cli/', /^kernel\/cli\//, 830],
     ['kernel/loading/', /^kernel\/loading\//, 500],
     ['kernel/scoped-ports/', /^kernel\/scoped-ports\//, 800],
     ['kernel/isolation/', /^kernel\/isolation\//, 950],

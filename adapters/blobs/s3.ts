@@ -280,7 +280,7 @@ export async function s3Blobs({
 
 const options = {
   endpoint: 'http: or https: address of a store that is not AWS; default AWS by its region.',
-  region: 'Default us-east-1.',
+  region: 'The region of the bucket; default us-east-1.',
   pathStyle:
     "true: the bucket is part of the path and not of the host's name, as many stores want " +
     'it; default false.',

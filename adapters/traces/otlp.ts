@@ -117,8 +117,8 @@ export default defineAdapter<Tracer>({
   fleeting: true,
   options: {
     sample:
-      'The share of traces that are kept, from 0 to 1 (the default); what a caller traces ' +
-      'is kept as it says.',
+      'The share of traces that are kept, from 0 to 1; what a caller traces is kept as it ' +
+      'says; default 1.',
   },
   open: async opening => createOtlp(opening),
 })

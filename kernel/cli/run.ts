@@ -17,7 +17,8 @@ import {
   type PortName,
 } from '../adapters.ts'
 import { boot, type Booted } from '../boot.ts'
-import { helpOf, readSettings } from '../settings.ts'
+import { readSettings } from '../settings.ts'
+import { helpLine, helpOf } from './settings-help.ts'
 import { checkInstallation } from './check.ts'
 import { defectCode, guardProcess } from './guard.ts'
 import { createModuleLoader, importOnce } from '../module-loader.ts'
@@ -370,8 +371,7 @@ async function help(): Promise<void> {
   ] as const)
     print(`  ${name.padEnd(52)} ${about}`)
   print('\nSettings (environment)')
-  for (const { name, fallback, about } of helpOf(plugins))
-    print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
+  helpOf(plugins).forEach(row => print(`  ${helpLine(row)}`))
 }
 
 /**

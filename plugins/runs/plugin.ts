@@ -71,7 +71,7 @@ export default definePlugin({
   config: RunsConfig,
   may: { charge: 'what a run costs', models: 'the steps of a run' },
   names: 'unprefixed',
-  limits: { runs: { perSecond: 20, burst: 40 } },
+  limits: { runs: { about: 'Runs that one user starts', perSecond: 20, burst: 40 } },
   collections: [Runs, Sessions, EventBytes, ToolInvocations, SearchRemovals, SearchProgresses],
   system: [sweepReason, retentionReason, crowdingReason, verifyReason, transcriptsReason],
   emits: events,

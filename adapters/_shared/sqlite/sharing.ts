@@ -30,6 +30,6 @@ export function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): stri
 
 /** What a sqlite: URL may say beside its path. */
 export const sqliteOptions = {
-  bytes_max: 'A quota for the file, in bytes; 0 (the default) for none.',
+  bytes_max: 'A quota for the file, in bytes, 0 for none; default 0.',
 }
 export const quotaOf = ({ url }: Pick<Opening, 'url'>): number => wholeOption(url, 'bytes_max', 0)
