@@ -21,7 +21,7 @@ import { createIsolation } from './isolation/proxy-plugin.ts'
 
 export type Booted = {
   readonly kernel: Kernel
-  readonly roster: PluginRegistry
+  readonly pluginRegistry: PluginRegistry
   readonly settings: Settings
   readonly engine: <T>(port: string) => T
   readonly log: Log
@@ -98,7 +98,7 @@ export async function boot({
     eventlog: engines.engine<EventlogEngine>('eventlog'),
     clock,
     log,
-    alone: storage.exclusive,
+    exclusive: storage.exclusive,
   })
   const kernel = createKernel({
     env: { ...env, DATA_DIR: settings.DATA_DIR },
@@ -107,7 +107,7 @@ export async function boot({
     log,
     strict,
     peers,
-    roster: () => roster,
+    pluginRegistry: () => pluginRegistry,
   })
   const crashes = createCrashes({
     dataDir: settings.DATA_DIR,
@@ -116,7 +116,7 @@ export async function boot({
     endsMax: settings.PLUGIN_CRASHES_MAX,
     withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
   })
-  const roster = createPluginRegistry({
+  const pluginRegistry = createPluginRegistry({
     choices,
     crashes,
     changed: what => peers.publish('plugins', what ?? null),
@@ -124,11 +124,11 @@ export async function boot({
     generations,
     threads,
     log,
-    become: kernel.become,
+    applyPlugins: kernel.applyPlugins,
     within: kernel.within,
     refused: kernel.refused,
     check: kernel.check,
-    bring: kernel.bring,
+    fetchFiles: kernel.fetchFiles,
     generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation,
   })
   // It only looks: what becomes of the process is for others to say.
@@ -136,7 +136,7 @@ export async function boot({
     try {
       return crashes.record(
         error,
-        roster.list().map(({ source: entry, name }) => ({ entry, name })),
+        pluginRegistry.list().map(({ source: entry, name }) => ({ entry, name })),
       )
     } catch (failure) {
       log('warn', 'plugin.crash_record', { error: failure })
@@ -156,7 +156,7 @@ export async function boot({
   const followOthers = () => {
     const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
     const reconcile = () =>
-      void roster
+      void pluginRegistry
         .reconcile()
         .then(
           ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
@@ -165,23 +165,30 @@ export async function boot({
     peers.subscribe('plugins', what =>
       what === null
         ? reconcile()
-        : void roster.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
+        : void pluginRegistry.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
     )
     // A hint may be lost.
     void (async () => {
       for (;;) {
         await clock.sleep(choicesMs, following.signal)
-        if ((await choices.refresh().catch(() => false)) || roster.isBehind()) reconcile()
+        if ((await choices.refresh().catch(() => false)) || pluginRegistry.isBehind()) reconcile()
       }
     })().catch(() => undefined)
   }
   try {
     await refuseHalfCopy(storage)
-    await roster.begin(plugins)
+    await pluginRegistry.begin(plugins)
     if (choices.shared) followOthers()
   } catch (error) {
     await stop()
     throw error
   }
-  return { kernel: { ...kernel, stop }, roster, settings, engine: engines.engine, log, blame }
+  return {
+    kernel: { ...kernel, stop },
+    pluginRegistry: pluginRegistry,
+    settings,
+    engine: engines.engine,
+    log,
+    blame,
+  }
 }

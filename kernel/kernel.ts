@@ -51,7 +51,7 @@ export type KernelParts = {
   readonly strict?: boolean
   readonly peers: Broadcasting
   /** Who changes the set of plugins, for those that may ask for it. */
-  readonly roster: () => RegistryService
+  readonly pluginRegistry: () => RegistryService
 }
 
 export function createKernel({
@@ -60,7 +60,7 @@ export function createKernel({
   engines,
   log,
   peers,
-  roster,
+  pluginRegistry,
   strict = false,
 }: KernelParts) {
   const clock = engines.engine<Clock>('clock')
@@ -92,7 +92,7 @@ export function createKernel({
   const dispatcher = createDispatcher({
     authenticators: () =>
       (table.points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
-    isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
+    isEnabled: (plugin, orgId) => pluginRegistry().isEnabled(plugin, orgId),
     limiter: engines.engine<RateLimiter>('limits'),
     traces: engines.engine<Tracer>('traces'),
     engines,
@@ -109,8 +109,8 @@ export function createKernel({
   /** The same list each time, unless something is limited to some organisations. */
   const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
     const { items = [], plugins = [] } = table.points.get(point) ?? {}
-    return roster().isLimited()
-      ? items.filter((_, i) => roster().isEnabled(plugins[i]!, scope?.orgId))
+    return pluginRegistry().isLimited()
+      ? items.filter((_, i) => pluginRegistry().isEnabled(plugins[i]!, scope?.orgId))
       : items
   }
 
@@ -125,7 +125,7 @@ export function createKernel({
     plan: DependencyOrder,
     plugin: Plugin,
     fresh: ReadonlyMap<string, Instance>,
-    alone: Promise<void>,
+    previousDrained: () => Promise<void>,
   ): Promise<Instance> => {
     for (const collection of plugin.collections ?? []) {
       const define = () => defineCollection(engines.engine<StorageEngine>('storage'), collection)
@@ -135,8 +135,8 @@ export function createKernel({
       })
     }
     const given = (token: Token, registry: Registry): unknown => {
-      if (token.id === Host.id) return { ...host, metrics: registry, alone: () => alone }
-      if (token.id === Plugins.id) return roster()
+      if (token.id === Host.id) return { ...host, metrics: registry, previousDrained }
+      if (token.id === Plugins.id) return pluginRegistry()
       if (token.id === Broadcast.id) return declaredPeers(peers, plugin)
       if (token.id === SystemClock.id) return clock
       if (token.kind === 'point') return (scope?: Scope) => itemsFor(token.id, scope)
@@ -256,7 +256,7 @@ export function createKernel({
       .forEach(checkDeclared)
 
   const transition = async (plugins: readonly Plugin[]) => {
-    const alone = Promise.withResolvers<void>()
+    const drain = Promise.withResolvers<void>()
     checkFresh(plugins)
     const plan = dependencyOrderOf(plugins, isPort)
     const fresh = new Map<string, Instance>()
@@ -268,11 +268,10 @@ export function createKernel({
     const rebuilt = affected(plan, changed)
     try {
       for (const plugin of plan.order)
-        if (rebuilt.has(plugin.name))
-          fresh.set(
-            plugin.name,
-            await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')),
-          )
+        if (rebuilt.has(plugin.name)) {
+          const built = build(plan, plugin, fresh, () => drain.promise)
+          fresh.set(plugin.name, await built.catch(blame(plugin, 'cannot be built')))
+        }
       const next = createRoutingTable(
         table,
         new Map(
@@ -295,7 +294,7 @@ export function createKernel({
       for (const name of fresh.keys()) metrics.loaded(name)
       const drained = retireAll(old).finally(() => draining.delete(drained))
       draining.add(drained)
-      void drained.then(alone.resolve)
+      void drained.then(drain.resolve)
       return { drained }
     } catch (error) {
       for (const instance of [...fresh.values()].reverse())
@@ -311,9 +310,9 @@ export function createKernel({
     /** A plugin was refused before it came to a change. */
     refused: metrics.refused,
     /** Brings a plugin's file that is not here; false where no plugin knows of it. */
-    async bring(entry: string): Promise<boolean> {
+    async fetchFiles(entry: string): Promise<boolean> {
       for (const files of (table.points.get(PluginFiles.id)?.items ?? []) as readonly PluginFiles[])
-        if (await files.bring(entry)) return true
+        if (await files.fetchFile(entry)) return true
       return false
     },
     /**
@@ -321,7 +320,7 @@ export function createKernel({
      * the old set serving and says why. One change at a time; resolves at the swap, `drained` when
      * the old generations are undone.
      */
-    become(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
+    applyPlugins(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
       const turn = changing.then(() => transition(plugins))
       changing = turn.catch(metrics.refused)
       return turn

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { fault } from '#contracts/faults.ts'
-import { defineAdapter, type Log, type Opening } from '#ports/adapter.ts'
+import { defineAdapter, type Log, type AdapterContext } from '#ports/adapter.ts'
 import type { Blob, Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
@@ -287,7 +287,7 @@ const options = {
 } as const
 
 /** INVALID_FIELD names the option, or the variable. */
-export function s3Settings(url: URL, secret: Opening['secret']) {
+export function s3Settings(url: URL, secret: AdapterContext['secret']) {
   const refuse = (field: string, why: string) => fault('INVALID_FIELD', { field, why })
   const { searchParams } = url
   const endpoint = searchParams.get('endpoint') ?? undefined

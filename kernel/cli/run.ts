@@ -74,7 +74,7 @@ async function start(): Promise<void> {
   await using opened = new AsyncDisposableStack()
   const copying = await backup()
   const booted = await boot({ env: process.env, guarded: true })
-  const { kernel, roster, settings, log } = booted
+  const { kernel, pluginRegistry, settings, log } = booted
   opened.defer(kernel.stop)
   opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted, copying)))
   const { port } = await kernel.listen()
@@ -104,7 +104,7 @@ async function start(): Promise<void> {
   process.on(
     'SIGHUP',
     () =>
-      void roster.reconcile().then(
+      void pluginRegistry.reconcile().then(
         ({ changes }) => log('info', 'plugins.reconciled', { changes }),
         (error: unknown) => log('error', 'plugins.reconciled', { error }),
       ),
@@ -112,7 +112,7 @@ async function start(): Promise<void> {
   if (settings.PLUGINS_WATCH)
     serving.defer(
       watchPlugins({
-        roster,
+        pluginRegistry: pluginRegistry,
         clock: booted.engine('clock'),
         log,
         pluginsDir: settings.PLUGINS_DIR,
@@ -298,10 +298,10 @@ const offeredBy = async (plugins: readonly Plugin[]): Promise<Offered[]> => [
 /** In the living server of DATA_DIR if there is one, else in a kernel of its own without a port. */
 async function command(words: string[], rest: string[]): Promise<void> {
   const { DATA_DIR } = readSettings(process.env)
-  const alone = await adapterCommands(rest.includes('--json'))
+  const standalone = await adapterCommands(rest.includes('--json'))
   const served = await askServer(DATA_DIR, 'help', {})
   const offered = [
-    ...offeredOf(alone),
+    ...offeredOf(standalone),
     ...(served?.ok ? (served.result as Offered[]) : await offeredBy(await allPlugins(DATA_DIR))),
   ]
   // The longest name that the words begin with; what follows are operands.
@@ -319,10 +319,10 @@ async function command(words: string[], rest: string[]): Promise<void> {
     asked.options,
     words.slice(asked.name.split(' ').length),
   )
-  if (alone.has(asked.name)) {
+  if (standalone.has(asked.name)) {
     // For as long as the process lives: adapters elsewhere import this platform by its name.
     createModuleLoader('adapters')
-    return report(await runCommand(alone, asked.name, options), json)
+    return report(await runCommand(standalone, asked.name, options), json)
   }
   const answer = await askServer(DATA_DIR, asked.name, options)
   if (answer) return report(answer, json)

@@ -17,7 +17,7 @@ type Parts = {
   readonly clock: Clock
   readonly log: Log
   /** Nobody else can be there. */
-  readonly alone: boolean
+  readonly exclusive: boolean
 }
 type Told = { readonly from: string; readonly data: Json }
 
@@ -25,7 +25,7 @@ export function createBroadcast({
   eventlog,
   clock,
   log,
-  alone,
+  exclusive,
 }: Parts): Broadcasting & { close(): void } {
   const self = clock.id()
   const ears = new Map<string, Set<(data: Json) => void>>()
@@ -48,10 +48,10 @@ export function createBroadcast({
     const last = await eventlog.append(stream, [{ type: topic, data: { from: self, data } }])
     if (last % keptHints === 0) await eventlog.trim(stream, last - keptHints)
   }
-  if (!alone) void listen()
+  if (!exclusive) void listen()
   return {
     publish(topic, data) {
-      if (!alone)
+      if (!exclusive)
         void say(topic, data).catch((error: unknown) => log('warn', 'peers.tell', { topic, error }))
     },
     subscribe(topic, act) {

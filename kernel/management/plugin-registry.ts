@@ -38,12 +38,12 @@ type Parts = {
   readonly threads: Isolation
   readonly log: Log
   /** From the living plugins to these; resolves at the swap. */
-  readonly become: (plugins: readonly Plugin[]) => Promise<unknown>
+  readonly applyPlugins: (plugins: readonly Plugin[]) => Promise<unknown>
   /** Refuses what could not be built together. */
   readonly check: (plugins: readonly Plugin[]) => void
   readonly generationOf: (name: string) => number | undefined
   /** Brings a file that is not here; false where nobody can. */
-  readonly bring: (entry: string) => Promise<boolean>
+  readonly fetchFiles: (entry: string) => Promise<boolean>
   /** Which plugins ended the process before. */
   readonly crashes: Crashes
   /** Bounds a step of loading. */
@@ -63,10 +63,10 @@ export function createPluginRegistry({
   generations,
   threads,
   log,
-  become,
+  applyPlugins,
   check,
   generationOf,
-  bring,
+  fetchFiles,
   crashes,
   within,
   refused,
@@ -96,7 +96,7 @@ export function createPluginRegistry({
   const importNow = async (source: Source, chosen?: ResourceLimits | null): Promise<Entry> => {
     if (
       !existsSync(source.entry) &&
-      !(await within('bringing its files', () => bring(source.entry)))
+      !(await within('bringing its files', () => fetchFiles(source.entry)))
     )
       throw refuse(`There is nothing at ${source.entry}.`)
     try {
@@ -127,7 +127,7 @@ export function createPluginRegistry({
     }
   }
   const adopt = async (next: Entries): Promise<void> => {
-    await become([...next.values()].map(({ plugin }) => plugin))
+    await applyPlugins([...next.values()].map(({ plugin }) => plugin))
     entries = next
   }
   const swap = (next: Entries, sentence: string, entry = '') =>
@@ -219,7 +219,7 @@ export function createPluginRegistry({
     return { now, before }
   }
 
-  const roster: PluginRegistry = {
+  const pluginRegistry: PluginRegistry = {
     list: () => [
       ...[...entries.keys()].sort().map(listed),
       ...choices.read().off.map(
@@ -442,7 +442,7 @@ export function createPluginRegistry({
       }),
   }
   return {
-    ...roster,
+    ...pluginRegistry,
     /** Somebody else has gone back to the generation before, and so does this process. */
     followBack: (name: string) => inTurn(() => goBack(name)),
     isBehind: () => isBehind,
@@ -473,7 +473,7 @@ export function createPluginRegistry({
         ),
       )
       for (const { plugin, source } of first) names.set(source!.entry, plugin.name)
-      await roster.reconcile()
+      await pluginRegistry.reconcile()
     },
   }
 }

@@ -1,6 +1,6 @@
 import { Type as t } from 'typebox'
 import { apiKeys, auth } from '#contracts/identity.ts'
-import { Authenticators, command, definePlugin, Host, into, Peers } from '#kernel'
+import { Authenticators, command, definePlugin, Host, into, Broadcast } from '#kernel'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock } from '#ports/clock.ts'
 import { Limits } from '#ports/limits.ts'
@@ -42,7 +42,7 @@ export default definePlugin({
     clock: SystemClock,
     limits: Limits,
     host: Host,
-    peers: Peers,
+    peers: Broadcast,
   },
   config: IdentityConfig,
   may: { credit: ['first credits'], mail: 'codes that prove an address' },

@@ -38,13 +38,13 @@ const keepsNothing = ['models', 'clock', 'mail']
 
 /** What is kept must not be met by another check. `{ field }` is where the URL came from. */
 function requireOwnPlaces(
-  { port, fleeting, needs = [] }: Adapter,
+  { port, ephemeral, needs = [] }: Adapter,
   url: string,
   field: string,
 ): void {
   const isBare = /^[a-z0-9+]+:(?:\?|$)/.test(url)
   if (
-    fleeting ||
+    ephemeral ||
     keepsNothing.includes(port) ||
     url.includes(placeholder) ||
     (isBare && needs.length > 0)

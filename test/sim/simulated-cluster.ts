@@ -6,7 +6,7 @@ import { memoryStorage } from '#adapters/storage/memory.ts'
 import { noTraces } from '#adapters/traces/off.ts'
 import type { Caller } from '#contracts/contract.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
-import { Host, Peers, type Peering, type Role } from '#kernel'
+import { Host, Broadcast, type Broadcasting, type Role } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
@@ -54,7 +54,7 @@ const changeBytesMax = 2000
 const metrics = { registerMetric() {} }
 
 /** No hint arrives: whatever is found is found by the sweep. */
-const silentPeers: Peering = { publish() {}, subscribe: () => () => undefined }
+const silentPeers: Broadcasting = { publish() {}, subscribe: () => () => undefined }
 const silentQueue = { enqueue: async () => '' }
 /** An index that takes everything, and is never asked. */
 const silentSearch = {
@@ -268,8 +268,8 @@ export async function createStage({
         'port:queue': silentQueue,
         'port:search': silentSearch,
         'port:traces': noTraces,
-        [Peers.id]: silentPeers,
-        [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() },
+        [Broadcast.id]: silentPeers,
+        [Host.id]: { processId: process.name, role, metrics, previousDrained: async () => {} },
       }
       const provided = (token: Token) =>
         token.id === Agents.id

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Client, errors } from '@opensearch-project/opensearch'
 import { fault, type Fault } from '#contracts/faults.ts'
-import type { Opening } from '#ports/adapter.ts'
+import type { AdapterContext } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../options.ts'
 import { notFound } from '../search/checks.ts'
@@ -90,7 +90,7 @@ export const isBusy = ({ status, type, reason }: Refusal): boolean =>
   status === 504 ||
   type === 'es_rejected_execution_exception'
 
-function settingsOf(url: URL, secret: Opening['secret']) {
+function settingsOf(url: URL, secret: AdapterContext['secret']) {
   if (url.host === '') throw refusedOption('SEARCH_URL', 'is written opensearch://host:9200/prefix')
   if (url.username !== '' || url.password !== '')
     throw refusedOption(
@@ -136,7 +136,7 @@ export function connect({
 }: {
   readonly url: URL
   readonly clock: Clock
-  readonly secret: Opening['secret']
+  readonly secret: AdapterContext['secret']
 }): Connection {
   const { prefix, node, ca, auth } = settingsOf(url, secret)
   const requestTimeout = wholeOption(url, 'timeout_ms', timeoutMs, { min: 100, max: 600_000 })
