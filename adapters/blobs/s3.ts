@@ -18,7 +18,7 @@ import {
   linked,
   pauseAfter,
   statusOf,
-  told,
+  toFault,
   trying,
   WHAT,
   type Store,
@@ -237,7 +237,7 @@ export async function s3Blobs({
     void (await client
       .send(new sdk.HeadBucketCommand({ Bucket }), { abortSignal: closing })
       .catch((error: unknown) => {
-        throw told(error)
+        throw toFault(error)
       }))
   await makeFolder(folder)
   await ping()

@@ -140,13 +140,13 @@ async function adapterCommands(json: boolean): Promise<Commands> {
   const { DATA_DIR: dataDir } = settings
   const folders = foldersOf(settings)
   // Long work tells how far it is; what failed is told again, together.
-  const told = ({ check: title, result, detail }: Checked) =>
+  const onChecked = ({ check: title, result, detail }: Checked) =>
     json || print(`${result.padEnd(11)} ${title}${detail ? `: ${detail}` : ''}`)
   const check = async (asked: object) => {
     const { checkAdapter } = await found<{ checkAdapter: (asked: object) => Promise<object> }>(
       'test/kit/check',
     )
-    const result = await checkAdapter({ ...asked, folders, env: process.env, told })
+    const result = await checkAdapter({ ...asked, folders, env: process.env, onChecked })
     return json ? result : { ...result, checks: undefined }
   }
   const { copyCommand } = await found<{ copyCommand: (tools: object) => RunnableCommand }>(

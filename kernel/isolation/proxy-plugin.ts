@@ -134,10 +134,10 @@ export function createIsolation({
           ]),
         ),
         commands: Object.fromEntries(
-          Object.entries(commands).map(([name, told]) => [
+          Object.entries(commands).map(([name, declared]) => [
             name,
             {
-              ...told,
+              ...declared,
               run: ({ thread }: Deps, options: never) => thread.call('command', { name, options }),
             },
           ]),

@@ -19,7 +19,7 @@ type Parts = {
   /** Nobody else can be there. */
   readonly exclusive: boolean
 }
-type Told = { readonly from: string; readonly data: Json }
+type Hint = { readonly from: string; readonly data: Json }
 
 export function createBroadcast({
   eventlog,
@@ -34,7 +34,7 @@ export function createBroadcast({
     const { last } = await eventlog.bounds(stream)
     for await (const batch of eventlog.follow(stream, { after: last, signal: closing.signal }))
       for (const { type, data } of batch) {
-        const { from, data: hint } = data as Told
+        const { from, data: hint } = data as Hint
         if (from !== self) for (const act of ears.get(type) ?? []) act(hint)
       }
   }

@@ -59,7 +59,7 @@ export const unavailable = (why: string, cause?: unknown): Fault =>
   fault('UNAVAILABLE', { what: WHAT, why }, { cause, retryAfterMs: 1000 })
 
 /** Addresses and credentials are not told. */
-export function told({ status, type, reason }: Refusal): Fault {
+export function toFault({ status, type, reason }: Refusal): Fault {
   if (type === 'cluster_block_exception' && reason.includes('flood-stage'))
     return fault('STORAGE_FULL', {}, { retryAfterMs: 1000 })
   if (status === 401 || (status === 403 && type !== 'cluster_block_exception'))
@@ -74,7 +74,7 @@ const goneTypes = [
   'index_closed_exception',
 ]
 export const orGone = (refusal: Refusal): never => {
-  throw goneTypes.includes(refusal.type) ? notFound() : told(refusal)
+  throw goneTypes.includes(refusal.type) ? notFound() : toFault(refusal)
 }
 export const refusalOf = (status: number, error: unknown): Refusal => {
   const { type = 'unknown', reason = '' } = (
@@ -183,7 +183,7 @@ export function connect({
       path: string,
       asked: Asked = {},
       refused: (refusal: Refusal) => T = refusal => {
-        throw told(refusal)
+        throw toFault(refusal)
       },
     ): Promise<T> {
       for (let attempt = 1; ; attempt++) {
@@ -201,7 +201,7 @@ export function connect({
               (error.body as { error?: unknown } | undefined)?.error,
             )
             if (!isBusy(refusal)) return refused(refusal)
-            if (attempt >= triesMax) throw told(refusal)
+            if (attempt >= triesMax) throw toFault(refusal)
           } else if (error instanceof errors.OpenSearchClientError) {
             if (++failures >= failuresMax) pausedUntil = clock.monotonic() + pauseMs
             // Whoever waited the whole time for an answer does not wait so long again and again.

@@ -12,7 +12,7 @@ import { compareText } from '../documents.ts'
 import { keptFields, sameSpec, saidLanguage, type Spec } from '../search/checks.ts'
 import { analysed } from '../analysis/analysed.ts'
 import type { createBulk, Stored, Write } from './bulk.ts'
-import { told, unavailable, type Connection, type Refusal } from './connection.ts'
+import { toFault, unavailable, type Connection, type Refusal } from './connection.ts'
 import {
   aliasOf,
   bodyOf,
@@ -62,11 +62,11 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
   const make = (index: string, meta: Meta, alias: string): Promise<boolean> =>
     call<unknown>('PUT', `/${index}`, { body: bodyOf(meta, sizes, alias) }, refusal => {
       if (exists(refusal)) return false
-      throw told(refusal)
+      throw toFault(refusal)
     }).then(made => made !== false)
   const remove = (index: string) =>
     call('DELETE', `/${index}`, {}, refusal => {
-      if (refusal.type !== 'index_not_found_exception') throw told(refusal)
+      if (refusal.type !== 'index_not_found_exception') throw toFault(refusal)
       return undefined
     })
   const refresh = (index: string) => call('POST', `/${index}/_refresh`)
@@ -76,7 +76,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
       `/${index}/_settings`,
       { body: { 'index.blocks.write': null } },
       refusal => {
-        if (refusal.type !== 'index_not_found_exception') throw told(refusal)
+        if (refusal.type !== 'index_not_found_exception') throw toFault(refusal)
       },
     )
   const forbid = (index: string) => call('PUT', `/${index}/_block/write`)
@@ -96,7 +96,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
         },
       },
       refusal => {
-        if (!goneTypes.includes(refusal.type)) throw told(refusal)
+        if (!goneTypes.includes(refusal.type)) throw toFault(refusal)
       },
     )
     if (old.alias in ((await indices.describe(target))[target]?.aliases ?? {})) return true
