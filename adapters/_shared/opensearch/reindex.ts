@@ -178,7 +178,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
     target: string,
     meta: Meta,
     analyser: Analyser,
-    beat: () => Promise<void>,
+    heartbeat: () => Promise<void>,
   ): Promise<number> => {
     await Promise.all([refresh(old.index), refresh(target)])
     const keepsVectors = old.meta.spec.dimensions === meta.spec.dimensions
@@ -193,7 +193,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
       for (const error of errors.values()) throw error
       ids = []
       removals = []
-      await beat()
+      await heartbeat()
     }
     for await (const difference of differences(old.index, target)) {
       count++
@@ -207,16 +207,17 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
   }
   const exchange = async (old: Known, target: string, meta: Meta): Promise<void> => {
     const analyser = await indices.analysers(meta.spec.languages)
-    let beaten = clock.monotonic()
-    const beat = async () => {
-      if (clock.monotonic() - beaten < beatMs) return
-      beaten = clock.monotonic()
+    let lastHeartbeat = clock.monotonic()
+    const heartbeat = async () => {
+      if (clock.monotonic() - lastHeartbeat < beatMs) return
+      lastHeartbeat = clock.monotonic()
       await call('PUT', `/${target}/_mapping`, { body: { _meta: { ...meta, beat: clock.id() } } })
     }
-    const bring = () => together(old, target, meta, analyser, beat)
-    for (let round = 0; round < roundsMax && (await bring()) > differenceMax; round++) await beat()
+    const transfer = () => together(old, target, meta, analyser, heartbeat)
+    for (let round = 0; round < roundsMax && (await transfer()) > differenceMax; round++)
+      await heartbeat()
     await forbid(old.index)
-    await bring()
+    await transfer()
     await call('POST', '/_aliases', {
       body: {
         actions: [

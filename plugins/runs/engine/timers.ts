@@ -42,7 +42,7 @@ export function startTimers({
     }
   }
   const work = () => {
-    void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.beat())
+    void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.heartbeat())
     // Not before this generation serves, and alone: until then nobody knows the tools that others
     // bring, and the generation before sweeps too. What that gave back goes on at once.
     void host.previousDrained().then(() => every(config.sweep_ms, 'sweep', sweep))
