@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { called, calls, puppet, resultsIn, says } from '../kit/scripted-model.ts'
+import { called, calls, scriptedModel, resultsIn, says } from '../kit/scripted-model.ts'
 import { readEvents, startServer } from '../kit/server.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-points-'))
@@ -42,7 +42,7 @@ export default definePlugin({
 }
 
 test("a call under way ends on a tool's old version; the run's next step has the new", async () => {
-  const model = puppet(request =>
+  const model = scriptedModel(request =>
     resultsIn(request).length < 2
       ? calls(called(`c${resultsIn(request).length}`, 'version'))
       : says('done'),

@@ -125,7 +125,7 @@ export const kits: Kits = {
         return {
           ...at,
           another: async () => {
-            const { engine: queue, die } = await at.mortal()
+            const { engine: queue, die } = await at.crashable()
             return { queue, die }
           },
         }

@@ -10,7 +10,7 @@ import type { StorageEngine } from '#ports/storage.ts'
 import { loadPlugins } from '../../kernel/management/sources.ts'
 import { Agents, Tools, type Agent, type Tool } from '../../plugins/runs/api.ts'
 import { Runs, Sessions, streamOf, type Run } from '../../plugins/runs/collections.ts'
-import { puppet, type Play } from './scripted-model.ts'
+import { scriptedModel, type Play } from './scripted-model.ts'
 import { readEvents, startServer, type Account, type SseEvent } from './server.ts'
 
 export type Started = {
@@ -21,7 +21,7 @@ export type Started = {
 }
 export type Engine = Awaited<ReturnType<typeof startEngine>>
 type Options = {
-  model?: Parameters<typeof puppet>[1]
+  model?: Parameters<typeof scriptedModel>[1]
   env?: Record<string, string>
   tools?: readonly Tool[]
   agents?: readonly Agent[]
@@ -87,7 +87,7 @@ export async function startEngine(
     who: known,
   }: Options = {},
 ) {
-  const strings = puppet(play, model)
+  const strings = scriptedModel(play, model)
   const additions = definePlugin({
     name: 'test-additions',
     version: '1.0.0',

@@ -179,7 +179,7 @@ export async function createDisk() {
  * it dies. `roles`: one takes requests, another drives, and no word passes between them.
  */
 export type Kind = 'drivers' | 'machine' | 'roles'
-export type StageOptions = {
+export type ClusterOptions = {
   readonly choose: Choose
   readonly behave: Behaviour
   readonly seed?: number
@@ -190,9 +190,9 @@ export type StageOptions = {
   /** What an earlier world left. */
   readonly disk?: Awaited<ReturnType<typeof createDisk>>
 }
-export type Stage = Awaited<ReturnType<typeof createStage>>
+export type SimulatedCluster = Awaited<ReturnType<typeof createSimulatedCluster>>
 
-export async function createStage({
+export async function createSimulatedCluster({
   choose,
   behave,
   seed = 1,
@@ -201,7 +201,7 @@ export async function createStage({
   credits = 1000,
   env = {},
   disk: given,
-}: StageOptions) {
+}: ClusterOptions) {
   const loses = kind === 'machine'
   const world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed })
   const disk = given ?? (await createDisk())
