@@ -21,7 +21,7 @@ import { createIsolation } from './isolation/proxy-plugin.ts'
 
 export type Booted = {
   readonly kernel: Kernel
-  readonly roster: PluginRegistry
+  readonly pluginRegistry: PluginRegistry
   readonly settings: Settings
   readonly engine: <T>(port: string) => T
   readonly log: Log
@@ -157,7 +157,7 @@ export async function boot(options: Options): Promise<Booted> {
     log,
     strict,
     peers,
-    roster: () => roster,
+    pluginRegistry: () => pluginRegistry,
   })
   const crashes = createCrashes({
     dataDir: settings.DATA_DIR,
@@ -166,7 +166,7 @@ export async function boot(options: Options): Promise<Booted> {
     endsMax: settings.PLUGIN_CRASHES_MAX,
     withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
   })
-  const roster = createPluginRegistry({
+  const pluginRegistry = createPluginRegistry({
     choices,
     crashes,
     changed: what => peers.publish('plugins', what ?? null),
@@ -195,5 +195,12 @@ export async function boot(options: Options): Promise<Booted> {
     await stop()
     throw error
   }
-  return { kernel: { ...kernel, stop }, roster, settings, engine: engines.engine, log, blame }
+  return {
+    kernel: { ...kernel, stop },
+    pluginRegistry: pluginRegistry,
+    settings,
+    engine: engines.engine,
+    log,
+    blame,
+  }
 }

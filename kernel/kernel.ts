@@ -29,7 +29,7 @@ export type KernelParts = {
   readonly strict?: boolean
   readonly peers: Broadcasting
   /** Who changes the set of plugins, for those that may ask for it. */
-  readonly roster: () => RegistryService
+  readonly pluginRegistry: () => RegistryService
 }
 
 export function createKernel(parts: KernelParts) {

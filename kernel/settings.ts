@@ -10,16 +10,10 @@ import type { Plugin } from './plugin.ts'
 import { createValidator } from './validate.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
-export type SettingHelp = {
-  readonly name: string
-  readonly fallback: string
-  readonly about: string
-}
 
 export type Settings = Static<typeof KernelSettings>
 
-const text = (value: unknown) => (value === undefined ? '' : String(value))
-const propertiesOf = (schema: TSchema | undefined) =>
+export const propertiesOf = (schema: TSchema | undefined) =>
   Object.entries(
     (
       schema as
@@ -110,7 +104,7 @@ export function httpSettings(settings: Settings): HttpSettings {
   }
 }
 
-const envName = (plugin: string, property: string, schema: { 'x-env'?: string }) =>
+export const envName = (plugin: string, property: string, schema: { 'x-env'?: string }) =>
   schema['x-env'] ?? `${snake(plugin)}_${snake(property)}`
 
 /**
@@ -157,7 +151,7 @@ type RateSetting = {
  * Each number of a rate is a setting: LIMITS_RUNS_PER_SECOND, LIMITS_RUNS_BURST,
  * LIMITS_TOKEN_PER_MINUTE.
  */
-function ratesOf(plugin: Plugin): RateSetting[] {
+export function ratesOf(plugin: Plugin): RateSetting[] {
   return Object.entries(plugin.limits ?? {}).flatMap(([name, rate]): RateSetting[] => {
     const stem = `LIMITS_${snake(name)}`
     return 'count' in rate
@@ -178,7 +172,7 @@ function ratesOf(plugin: Plugin): RateSetting[] {
 
 export function readRates(plugin: Plugin, env: Environment): Record<string, Rate> {
   const rates: Record<string, Record<string, number>> = Object.fromEntries(
-    Object.entries(plugin.limits ?? {}).map(([name, rate]) => [name, { ...rate }]),
+    Object.entries(plugin.limits ?? {}).map(([name, { about: _, ...rate }]) => [name, rate]),
   )
   for (const { name, setting, part } of ratesOf(plugin)) {
     if (!env[setting]) continue
@@ -189,29 +183,3 @@ export function readRates(plugin: Plugin, env: Environment): Record<string, Rate
   }
   return rates as Record<string, Rate>
 }
-
-/** Every setting that there is, each once, for `--help`. */
-export const helpOf = (plugins: readonly Plugin[]): SettingHelp[] =>
-  allSettings(plugins).filter(({ name }, at, all) => all.findIndex(row => row.name === name) === at)
-
-const allSettings = (plugins: readonly Plugin[]): SettingHelp[] => [
-  ...propertiesOf(KernelSettings).map(([name, schema]) => ({
-    name,
-    fallback: text(schema.default),
-    about: schema.description ?? '',
-  })),
-  ...plugins.flatMap(plugin =>
-    propertiesOf(plugin.config).map(([property, schema]) => ({
-      name: envName(plugin.name, property, schema),
-      fallback: text(schema.default),
-      about: schema.description ?? '',
-    })),
-  ),
-  ...plugins.flatMap(plugin =>
-    ratesOf(plugin).map(({ name, setting, value }) => ({
-      name: setting,
-      fallback: text(value),
-      about: `Rate limit "${name}" of the ${plugin.name} plugin.`,
-    })),
-  ),
-]

@@ -9,7 +9,7 @@ export type Log = (
 ) => void
 
 /** What an adapter is opened with. */
-export type Opening = {
+export type AdapterContext = {
   /** The setting's value, its scheme included. Secrets in it never reach a log or an error. */
   readonly url: URL
   /** Absolute; relative paths in the URL are resolved against the working directory. */
@@ -34,14 +34,14 @@ export type Adapter<T = unknown> = {
   /** Names of ports on which it rides. */
   readonly needs?: readonly string[]
   /** What it keeps ends with the process: a check does not ask whether it survives. */
-  readonly fleeting?: true
+  readonly ephemeral?: true
   /** One process at a time has it open: a check does not ask what two do to each other. */
   readonly exclusive?: true
   /**
    * It goes by a clock of its own (its server's), not by the opening's: a check cannot move its
    * time.
    */
-  readonly ownTime?: true
+  readonly externalClock?: true
   /**
    * Query parameters of the URL: name → what it means and its default. An unknown one is refused.
    */
@@ -50,7 +50,7 @@ export type Adapter<T = unknown> = {
    * Resolves with the port's engine when it can serve; UNAVAILABLE, or INVALID_FIELD for what the
    * URL says.
    */
-  open(opening: Opening): Promise<T>
+  open(opening: AdapterContext): Promise<T>
 }
 /** An adapter is a value, as a plugin is. */
 export const defineAdapter = <T>(adapter: Adapter<T>): Adapter<T> => adapter

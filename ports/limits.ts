@@ -8,6 +8,8 @@ import { port, type Lifecycle } from './token.ts'
 export type Rate =
   | { readonly perSecond: number; readonly burst: number }
   | { readonly count: number; readonly perMs: number }
+/** A rate as a plugin declares it. `about` says what is counted, for the list of settings. */
+export type RateSpec = Rate & { readonly about?: string }
 /** Counts what subjects do. */
 export type RateLimiter = Lifecycle & {
   /**

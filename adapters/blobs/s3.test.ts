@@ -113,7 +113,7 @@ else {
     const engine = await open(place())
     const blobs = engine.within(ORG)
     const bytes = 40 * 1_048_576
-    const { watched, most } = heldBuffers()
+    const { watched, most } = retainedBuffers()
     const { hash } = await blobs.put(watched(pattern(bytes)))
     let read = 0
     for await (const part of watched(blobs.get(hash))) read += part.length

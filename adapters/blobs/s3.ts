@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { fault } from '#contracts/faults.ts'
-import { defineAdapter, type Log, type Opening } from '#ports/adapter.ts'
+import { defineAdapter, type Log, type AdapterContext } from '#ports/adapter.ts'
 import type { Blob, Blobs, BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../_shared/abortable.ts'
@@ -229,7 +229,7 @@ export async function s3Blobs({
     void (await client
       .send(new sdk.HeadBucketCommand({ Bucket }), { abortSignal: closing })
       .catch((error: unknown) => {
-        throw told(error)
+        throw toFault(error)
       }))
   await makeFolder(folder)
   await ping()
@@ -272,14 +272,14 @@ export async function s3Blobs({
 
 const options = {
   endpoint: 'http: or https: address of a store that is not AWS; default AWS by its region.',
-  region: 'Default us-east-1.',
+  region: 'The region of the bucket; default us-east-1.',
   pathStyle:
     "true: the bucket is part of the path and not of the host's name, as many stores want " +
     'it; default false.',
 } as const
 
 /** INVALID_FIELD names the option, or the variable. */
-export function s3Settings(url: URL, secret: Opening['secret']) {
+export function s3Settings(url: URL, secret: AdapterContext['secret']) {
   const refuse = (field: string, why: string) => fault('INVALID_FIELD', { field, why })
   const { searchParams } = url
   const endpoint = searchParams.get('endpoint') ?? undefined

@@ -269,7 +269,7 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
       }),
   }
   return {
-    ...roster,
+    ...pluginRegistry,
     /** Somebody else has gone back to the generation before, and so does this process. */
     followBack: (name: string) => inTurn(() => served.goBack(name)),
     isBehind: () => isBehind,

@@ -1,7 +1,7 @@
 import { events } from '#contracts/events.ts'
 import { runs as runRows, sessions as sessionRows } from '#contracts/runs.ts'
 import { Type as t } from 'typebox'
-import { command, definePlugin, Host, into, Peers, type Introspection, type Json } from '#kernel'
+import { command, definePlugin, Host, into, Broadcast, type KernelInfo, type Json } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
@@ -62,7 +62,7 @@ export default definePlugin({
     queue: JobQueue,
     search: Search,
     host: Host,
-    peers: Peers,
+    peers: Broadcast,
     agents: Agents,
     tools: Tools,
     uploads: Uploads,
@@ -71,7 +71,7 @@ export default definePlugin({
   config: RunsConfig,
   may: { charge: 'what a run costs', models: 'the steps of a run' },
   names: 'unprefixed',
-  limits: { runs: { perSecond: 20, burst: 40 } },
+  limits: { runs: { about: 'Runs that one user starts', perSecond: 20, burst: 40 } },
   collections: [Runs, Sessions, EventBytes, ToolInvocations, SearchRemovals, SearchProgresses],
   system: [sweepReason, retentionReason, crowdingReason, verifyReason, transcriptsReason],
   emits: events,
@@ -85,14 +85,14 @@ export default definePlugin({
     }),
   },
   services: {
-    owner: ({ host, clock }: { host: Introspection; clock: Clock }) =>
+    owner: ({ host, clock }: { host: KernelInfo; clock: Clock }) =>
       `${host.processId}/${clock.id()}`,
     slots: (deps: {
       config: RunsConfig
       store: ScopedStorage
       clock: Clock
       log: Log
-      host: Introspection
+      host: KernelInfo
     }) => (deps.host.role === 'api' ? createBacklog(deps) : createSlots(deps.config)),
     durable:
       ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) =>
@@ -111,7 +111,7 @@ export default definePlugin({
     replies: createReplies,
     admission: createAdmit,
     loop: createLoop,
-    driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver =>
+    driver: (deps: DriverDeps & { queue: Queue; host: KernelInfo }): Driver =>
       deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps),
     sweep: createSweep,
     eventQuota: createEventQuota,

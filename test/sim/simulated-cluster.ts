@@ -4,7 +4,7 @@ import { ledgerOn } from '#adapters/billing/ledger.ts'
 import { noTraces } from '#adapters/traces/off.ts'
 import type { Caller } from '#contracts/contract.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
-import { Host, Peers, type Peering, type Role } from '#kernel'
+import { Host, Broadcast, type Broadcasting, type Role } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
@@ -52,7 +52,7 @@ const changeBytesMax = 2000
 const metrics = { registerMetric() {} }
 
 /** No hint arrives: whatever is found is found by the sweep. */
-const silentPeers: Peering = { publish() {}, subscribe: () => () => undefined }
+const silentPeers: Broadcasting = { publish() {}, subscribe: () => () => undefined }
 const silentQueue = { enqueue: async () => '' }
 /** An index that takes everything, and is never asked. */
 const silentSearch = {
@@ -114,7 +114,7 @@ const smallDocuments = (storage: StorageEngine): Partial<StorageEngine> => {
  * it dies. `roles`: one takes requests, another drives, and no word passes between them.
  */
 export type Kind = 'drivers' | 'machine' | 'roles'
-export type StageOptions = {
+export type ClusterOptions = {
   readonly choose: Choose
   readonly behave: Behaviour
   readonly seed?: number
@@ -125,9 +125,9 @@ export type StageOptions = {
   /** What an earlier world left. */
   readonly disk?: Awaited<ReturnType<typeof createDisk>>
 }
-export type Stage = Awaited<ReturnType<typeof createStage>>
+export type SimulatedCluster = Awaited<ReturnType<typeof createSimulatedCluster>>
 
-export async function createStage({
+export async function createSimulatedCluster({
   choose,
   behave,
   seed = 1,
@@ -136,7 +136,7 @@ export async function createStage({
   credits = 1000,
   env = {},
   disk: given,
-}: StageOptions) {
+}: ClusterOptions) {
   const loses = kind === 'machine'
   const world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed })
   const disk = given ?? (await createDisk())
@@ -203,8 +203,8 @@ export async function createStage({
         'port:queue': silentQueue,
         'port:search': silentSearch,
         'port:traces': noTraces,
-        [Peers.id]: silentPeers,
-        [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() },
+        [Broadcast.id]: silentPeers,
+        [Host.id]: { processId: process.name, role, metrics, previousDrained: async () => {} },
       }
       const provided = (token: Token) =>
         token.id === Agents.id

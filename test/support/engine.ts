@@ -26,7 +26,7 @@ export type Started = {
 }
 export type Engine = Awaited<ReturnType<typeof startEngine>>
 type Options = {
-  model?: Parameters<typeof puppet>[1]
+  model?: Parameters<typeof scriptedModel>[1]
   env?: Record<string, string>
   tools?: readonly Tool[]
   agents?: readonly Agent[]
@@ -92,7 +92,7 @@ export async function startEngine(
     who: known,
   }: Options = {},
 ) {
-  const strings = puppet(play, model)
+  const strings = scriptedModel(play, model)
   const additions = definePlugin({
     name: 'test-additions',
     version: '1.0.0',

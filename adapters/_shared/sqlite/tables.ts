@@ -57,7 +57,7 @@ function indexes({
  * Columns that nobody kept up to date, because the program that ran before did not declare them,
  * are filled anew.
  */
-function bring(db: Database, spec: Collection): void {
+function defineTable(db: Database, spec: Collection): void {
   const table = `"c_${spec.name}"`
   const stored = db.prepare('SELECT spec FROM collections WHERE name = ?').get(spec.name)?.[0]
   const next = JSON.stringify(spec)
@@ -94,7 +94,7 @@ function bring(db: Database, spec: Collection): void {
 export function openTable(db: Database, spec: Collection): Table {
   db.exec('SAVEPOINT define')
   try {
-    bring(db, spec)
+    defineTable(db, spec)
     db.exec('RELEASE define')
   } catch (error) {
     if (db.raw.isTransaction) db.exec('ROLLBACK TO define; RELEASE define')

@@ -73,7 +73,7 @@ const optionOf: Readonly<Record<string, string>> = {
 }
 
 export function settingsOf(
-  { url, secret }: Pick<Opening, 'url' | 'secret'>,
+  { url, secret }: Pick<AdapterContext, 'url' | 'secret'>,
   { vendor, defaults, elsewhere, api: apiOf, more, resume = false }: Kind,
 ): ProviderSettings & { readonly api: Api; readonly atVendor: boolean } {
   const { baseUrl, apiKey, atVendor } = endpointOf(

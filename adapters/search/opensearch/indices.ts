@@ -119,7 +119,7 @@ export function createIndices(connection: Connection, clock: Clock) {
   const describe = (name: string, query: Asked['query'] = {}) =>
     call<Described>('GET', `/${name}`, { query }, refusal => {
       if (refusal.type === 'index_not_found_exception') return {}
-      throw told(refusal)
+      throw toFault(refusal)
     })
   /** Which collections answer by these names. */
   const named = async (names: string): Promise<Meta[]> =>

@@ -302,19 +302,19 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     },
     /** What others left undone, and what was said before there was an index: each bounded. */
     async catchUp(): Promise<void> {
-      const due = { lt: clock.now() - staleMs }
+      const olderThan = { lt: clock.now() - staleMs }
       const all = store.system(transcriptsReason)
       await writeAll(
         (
           await all.find(Runs, {
-            where: { unindexed: due },
+            where: { unindexed: olderThan },
             orderBy: ['unindexed', 'asc'],
             limit: pageRuns,
           })
         ).items,
       )
       const { items: renamed } = await all.find(Sessions, {
-        where: { unindexed: due },
+        where: { unindexed: olderThan },
         orderBy: ['unindexed', 'asc'],
         limit: pageRuns,
       })
@@ -322,7 +322,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
         await writeTitles({ orgId }, sessions)
       for (const removal of (
         await all.find(SearchRemovals, {
-          where: { createdAt: due },
+          where: { createdAt: olderThan },
           orderBy: ['createdAt', 'asc'],
           limit: pageRuns,
         })
