@@ -66,12 +66,20 @@ async function refuseHalfCopy(storage: StorageEngine): Promise<void> {
  * process is for others to say.
  */
 const blameServing =
-  ({ crashes, roster, log }: { crashes: Crashes; roster: PluginRegistry; log: Log }) =>
+  ({
+    crashes,
+    pluginRegistry,
+    log,
+  }: {
+    crashes: Crashes
+    pluginRegistry: PluginRegistry
+    log: Log
+  }) =>
   (error: unknown): string | undefined => {
     try {
       return crashes.record(
         error,
-        roster.list().map(({ source: entry, name }) => ({ entry, name })),
+        pluginRegistry.list().map(({ source: entry, name }) => ({ entry, name })),
       )
     } catch (failure) {
       log('warn', 'plugin.crash_record', { error: failure })
@@ -80,7 +88,7 @@ const blameServing =
   }
 
 type Following = {
-  readonly roster: RegistryService
+  readonly pluginRegistry: RegistryService
   readonly choices: DesiredStateStore
   readonly peers: Broadcasting
   readonly clock: Clock
@@ -88,12 +96,12 @@ type Following = {
 }
 /** Does here what operators chose at other processes, until the signal. */
 function followOthers(
-  { roster, choices, peers, clock, log }: Following,
+  { pluginRegistry, choices, peers, clock, log }: Following,
   signal: AbortSignal,
 ): void {
   const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
   const reconcile = () =>
-    void roster
+    void pluginRegistry
       .reconcile()
       .then(
         ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
@@ -102,13 +110,13 @@ function followOthers(
   peers.subscribe('plugins', what =>
     what === null
       ? reconcile()
-      : void roster.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
+      : void pluginRegistry.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
   )
   // A hint may be lost.
   void (async () => {
     for (;;) {
       await clock.sleep(choicesMs, signal)
-      if ((await choices.refresh().catch(() => false)) || roster.isBehind()) reconcile()
+      if ((await choices.refresh().catch(() => false)) || pluginRegistry.isBehind()) reconcile()
     }
   })().catch(() => undefined)
 }
@@ -149,7 +157,7 @@ export async function boot(options: Options): Promise<Booted> {
   const storage = engines.engine<StorageEngine>('storage')
   const choices = createDesiredState({ dataDir: settings.DATA_DIR, storage })
   const eventlog = engines.engine<EventlogEngine>('eventlog')
-  const peers = createBroadcast({ eventlog, clock, log, alone: storage.exclusive })
+  const peers = createBroadcast({ eventlog, clock, log, exclusive: storage.exclusive })
   const kernel = createKernel({
     env: { ...env, DATA_DIR: settings.DATA_DIR },
     settings,
@@ -176,7 +184,7 @@ export async function boot(options: Options): Promise<Booted> {
     log,
     kernel,
   })
-  const blame = blameServing({ crashes, roster, log })
+  const blame = blameServing({ crashes, pluginRegistry, log })
   if (guarded) process.on('uncaughtExceptionMonitor', blame)
   const following = new AbortController()
   const stop = () => {
@@ -189,8 +197,9 @@ export async function boot(options: Options): Promise<Booted> {
   }
   try {
     await refuseHalfCopy(storage)
-    await roster.begin(plugins)
-    if (choices.shared) followOthers({ roster, choices, peers, clock, log }, following.signal)
+    await pluginRegistry.begin(plugins)
+    if (choices.shared)
+      followOthers({ pluginRegistry, choices, peers, clock, log }, following.signal)
   } catch (error) {
     await stop()
     throw error

@@ -33,7 +33,7 @@ export type KernelParts = {
 }
 
 export function createKernel(parts: KernelParts) {
-  const { settings, engines, log, roster, strict = false } = parts
+  const { settings, engines, log, pluginRegistry, strict = false } = parts
   const clock = engines.engine<Clock>('clock')
   const http = engines.engine<HttpServer>('http')
   const metrics = createMetrics(
@@ -57,7 +57,7 @@ export function createKernel(parts: KernelParts) {
   const { handle, refuse } = createDispatcher({
     authenticators: () =>
       (exchange.table().points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
-    isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
+    isEnabled: (plugin, orgId) => pluginRegistry().isEnabled(plugin, orgId),
     limiter: engines.engine<RateLimiter>('limits'),
     traces: engines.engine<Tracer>('traces'),
     engines,
@@ -68,8 +68,8 @@ export function createKernel(parts: KernelParts) {
   /** The same list each time, unless something is limited to some organisations. */
   const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
     const { items = [], plugins = [] } = exchange.table().points.get(point) ?? {}
-    return roster().isLimited()
-      ? items.filter((_, i) => roster().isEnabled(plugins[i]!, scope?.orgId))
+    return pluginRegistry().isLimited()
+      ? items.filter((_, i) => pluginRegistry().isEnabled(plugins[i]!, scope?.orgId))
       : items
   }
 
@@ -80,14 +80,15 @@ export function createKernel(parts: KernelParts) {
     host,
     /** Bounds a step of loading a plugin. */
     within: exchange.within,
-    become: exchange.become,
+    applyPlugins: exchange.applyPlugins,
     check: exchange.check,
     /** A plugin was refused before it came to a change. */
     refused: metrics.refused,
     /** Brings a plugin's file that is not here; false where no plugin knows of it. */
-    async bring(entry: string): Promise<boolean> {
+    async fetchFile(entry: string): Promise<boolean> {
       const { items = [] } = exchange.table().points.get(PluginFiles.id) ?? {}
-      for (const files of items as readonly PluginFiles[]) if (await files.bring(entry)) return true
+      for (const files of items as readonly PluginFiles[])
+        if (await files.fetchFile(entry)) return true
       return false
     },
     async listen(): Promise<{ port: number }> {

@@ -14,7 +14,7 @@ import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isAddress, isHash } from '../_shared/blob-names.ts'
 import { makeFolder } from '../_shared/atomic-file.ts'
 import { closableWork } from '../_shared/closable.ts'
-import { linked, pauseAfter, statusOf, told, trying, WHAT, type Store } from './s3/calls.ts'
+import { linked, pauseAfter, statusOf, toFault, trying, WHAT, type Store } from './s3/calls.ts'
 import { spooled, type Spooled } from './s3/spool.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'
-import { mortal } from '../../test/conformance/check/crashable.ts'
+import { crashable } from '../../test/conformance/check/crashable.ts'
 import { queueKit } from '../../test/conformance/queue.ts'
 import { sqlitePlace } from '../../test/support/databases/sqlite.ts'
 import { manualClock, type ManualClock } from '../clock/manual.ts'

@@ -81,7 +81,7 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
       detail: '',
     }
   }
-  const roster: PluginRegistry = {
+  const pluginRegistry: PluginRegistry = {
     list: () => [
       ...[...served.entries().keys()].sort().map(listed),
       ...choices.read().off.map(name => idle('off', name)),
@@ -287,7 +287,7 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
       const first = await importBuiltIn()
       await served.begin(first.filter(({ plugin }) => !off.includes(plugin.name)))
       for (const { plugin, source } of first) served.names.set(source!.entry, plugin.name)
-      await roster.reconcile()
+      await pluginRegistry.reconcile()
     },
   }
 }

@@ -33,11 +33,11 @@ export type Entries = ReadonlyMap<string, Entry>
 /** What the registry needs of the kernel. */
 export type Serving = {
   /** From the living plugins to these; resolves at the swap. */
-  become(plugins: readonly Plugin[]): Promise<unknown>
+  applyPlugins(plugins: readonly Plugin[]): Promise<unknown>
   /** Refuses what could not be built together. */
   check(plugins: readonly Plugin[]): void
   /** Brings a file that is not here; false where nobody can. */
-  bring(entry: string): Promise<boolean>
+  fetchFile(entry: string): Promise<boolean>
   /** Bounds a step of loading. */
   readonly within: Steps['within']
   /** Something could not even be imported. */
@@ -82,7 +82,7 @@ export function createServedPlugins({ choices, generations, threads, kernel, cra
   const importFrom = async (source: Source, chosen?: ResourceLimits | null): Promise<Entry> => {
     if (
       !existsSync(source.entry) &&
-      !(await kernel.within('bringing its files', () => kernel.bring(source.entry)))
+      !(await kernel.within('bringing its files', () => kernel.fetchFile(source.entry)))
     )
       throw refuse(`There is nothing at ${source.entry}.`)
     try {
@@ -113,7 +113,7 @@ export function createServedPlugins({ choices, generations, threads, kernel, cra
     }
   }
   const adopt = async (next: Entries): Promise<void> => {
-    await kernel.become([...next.values()].map(({ plugin }) => plugin))
+    await kernel.applyPlugins([...next.values()].map(({ plugin }) => plugin))
     entries = next
   }
   /** `entry`: whose code begins to run, where that is new. */

@@ -22,7 +22,7 @@ type Parts = {
   readonly clock: Clock
   readonly host: KernelInfo
   readonly peers: Broadcasting
-  readonly roster: () => PluginRegistry
+  readonly pluginRegistry: () => PluginRegistry
   readonly settings: Settings
   readonly itemsFor: (point: string, scope: Scope | undefined) => readonly unknown[]
 }
@@ -32,7 +32,7 @@ export function createTokenResolver({
   clock,
   host,
   peers,
-  roster,
+  pluginRegistry,
   settings,
   itemsFor,
 }: Parts) {
@@ -49,12 +49,13 @@ export function createTokenResolver({
       token.id === Plugins.id ||
       token.id === Broadcast.id ||
       engines.entries().some(([name]) => token.id === `port:${name}`),
-    /** `alone` resolves when the generation before is undone; `serviceOf` finds what is shared. */
+    /** `previousDrained` resolves when the generation before is undone; `serviceOf` finds what is shared. */
     resolverFor:
-      (plugin: Plugin, alone: Promise<void>, serviceOf: (tokenId: string) => unknown) =>
+      (plugin: Plugin, previousDrained: Promise<void>, serviceOf: (tokenId: string) => unknown) =>
       (token: Token, metrics: Registry): unknown => {
-        if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
-        if (token.id === Plugins.id) return roster()
+        if (token.id === Host.id)
+          return { ...host, metrics, previousDrained: () => previousDrained }
+        if (token.id === Plugins.id) return pluginRegistry()
         if (token.id === Broadcast.id) return declaredPeers(peers, plugin)
         if (token.id === SystemClock.id) return clock
         if (token.kind === 'point') return (scope?: Scope) => itemsFor(token.id, scope)

@@ -2,7 +2,7 @@
 // organisation, by a colleague and by nobody.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { colleagueOf } from '../support/org-member.ts'
+import { orgMemberOf } from '../support/org-member.ts'
 import { refsOf, sample, sampleQuery } from '../conformance/plugin/sample.ts'
 import { startServer, type Account } from '../conformance/plugin/server.ts'
 

@@ -90,7 +90,7 @@ async function judge(
         `session ${session.id} has a queue of ${session.queue.length}, said to be ` +
           `${session.queued}`,
       )
-  const isCalm = stage.world.trace.length === 0
+  const isCalm = cluster.world.trace.length === 0
   let sends = 0
   let pays = 0
   for (const [i, { run_id: id }] of actor.starts.entries()) {
@@ -199,7 +199,7 @@ async function removed(cluster: SimulatedCluster, process: Process, id: string):
 export async function play(
   script: Script,
   { choose, seed = 1, kind = 'drivers' }: Playing,
-): Promise<Played & { readonly stage: SimulatedCluster }> {
+): Promise<Played & { readonly cluster: SimulatedCluster }> {
   const cluster = await createSimulatedCluster({ choose, seed, kind, ...optionsOf(script) })
   let bad: string[] = []
   const ended = await cluster.act(async process => {
@@ -213,8 +213,8 @@ export async function play(
       if (active) bad.push(...(await removed(cluster, process, id)))
   })
   if (ended !== undefined) bad = [ended]
-  const { trace, moments } = stage.world
-  return { bad, stage, trace, moments, steps: stage.world.steps() }
+  const { trace, moments } = cluster.world
+  return { bad, cluster, trace, moments, steps: cluster.world.steps() }
 }
 
 /**
@@ -223,7 +223,7 @@ export async function play(
  */
 export async function coldStart(script: Script, withheld: number): Promise<string[]> {
   const calm = faultsAt(new Map())
-  const { stage: before, bad } = await play(script, { choose: calm })
+  const { cluster: before, bad } = await play(script, { choose: calm })
   const runs = await before.runs()
   const ledger = await before.ledger()
   const logs = new Map<string, LoggedEvent[]>()

@@ -26,7 +26,7 @@ function leaseOf(
   const write = async (change: Change) =>
     (await storage.update(jobs, id, change, { if: { owner } })) !== undefined
   return {
-    beat: () => write({ set: { due: clock.now() + leaseMs } }),
+    heartbeat: () => write({ set: { due: clock.now() + leaseMs } }),
     async finish(state, error) {
       await write({
         set: { state, expiresAt: clock.now() + keptMs, ...(error === undefined ? {} : { error }) },
@@ -107,12 +107,12 @@ export function createWorker(
     for (const row of items) {
       if (running.has(row.id)) continue
       const seen = before.get(row.id)
-      const beat =
+      const observed =
         seen?.due === row.due && seen?.attempt === row.attempt
           ? seen!
           : { due: row.due, attempt: row.attempt, since: now }
-      beats.set(row.id, beat)
-      if (now - beat.since >= options.leaseMs && taking && free-- > 0) await take(row)
+      beats.set(row.id, observed)
+      if (now - observed.since >= options.leaseMs && taking && free-- > 0) await take(row)
     }
   }
   async function turn(): Promise<number> {

@@ -6,7 +6,7 @@ import type { Clock } from '#ports/clock.ts'
 import { analysisVersion, createAnalysers, type Analyser } from '../analysis/analyser.ts'
 import { createLru } from '../../_shared/lru.ts'
 import { notFound, type Spec } from '../lib/checks.ts'
-import { told, unavailable, type Asked, type Connection } from './connection.ts'
+import { toFault, unavailable, type Asked, type Connection } from './connection.ts'
 
 /** Which collection it is, and what its terms were made with. `beat` changes while it is filled. */
 export type Meta = {

@@ -7,7 +7,7 @@ import type { Adapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Lifecycle } from '#ports/token.ts'
 import { loadAdapter } from '../../../kernel/adapters.ts'
-import { mortal } from './crashable.ts'
+import { crashable } from './crashable.ts'
 
 export type Parts = {
   readonly port: string
