@@ -8,6 +8,7 @@ import {
   checkSize,
   decodeCursor,
   encodeCursor,
+  keyOf,
   matches,
   type Fields,
   type Key,
@@ -88,15 +89,16 @@ export function createDocs(db: Database, now: () => number) {
   function write(t: Table, rowid: Key, old: Fields, next: Fields): string {
     const json = JSON.stringify(next)
     checkSize(t.name, json)
-    const [before, after] = [keysOf(old, t.fields), keysOf(next, t.fields)]
-    let sets = ''
+    const changed: string[] = []
     const values: SQLInputValue[] = [json]
-    for (const [place, field] of t.fields.entries()) {
-      if (before[place] === after[place]) continue
-      sets += `, "f_${field}" = ?`
-      values.push(after[place]!)
+    for (const field of t.fields) {
+      const key = keyOf(next[field])
+      if (keyOf(old[field]) === key) continue
+      changed.push(field)
+      values.push(key)
     }
-    db.prepare(`UPDATE ${t.sql} SET doc = ?${sets} WHERE rowid = ?`).run(...values, rowid)
+    values.push(rowid)
+    t.updateRow(changed).run(...values)
     return json
   }
 
