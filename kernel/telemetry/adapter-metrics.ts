@@ -72,8 +72,9 @@ export function createAdapterMetrics(clock: Pick<Clock, 'monotonic' | 'sleep'>) 
   }
   const note = (timing: Timing, since: number) => {
     const seconds = (clock.monotonic() - since) / 1000
-    const at = bounds.findIndex(bound => seconds <= bound)
-    if (at >= 0) timing.counts[at]!++
+    let at = 0
+    while (at < bounds.length && seconds > bounds[at]!) at++
+    if (at < bounds.length) timing.counts[at]!++
     timing.sum += seconds
     timing.count++
   }
