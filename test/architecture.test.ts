@@ -116,7 +116,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/_shared/opensearch/passages.ts': 324,
   'adapters/_shared/search/checks.ts': 321,
   'adapters/_shared/sqlite/sqlite.test.ts': 308,
-  'adapters/blobs/s3.ts': 376,
   'adapters/eventlog/mongodb.ts': 490,
   'adapters/models/openai.test.ts': 413,
   'adapters/queue/agenda.test.ts': 416,
