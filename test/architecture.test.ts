@@ -120,7 +120,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/models/openai.test.ts': 413,
   'adapters/queue/agenda.test.ts': 416,
   'adapters/search/mongodb.ts': 301,
-  'contracts/runs.ts': 358,
   'kernel/cli/run.ts': 422,
   'plugins/files/files.test.ts': 350,
   'plugins/identity/identity.test.ts': 398,
