@@ -188,6 +188,14 @@ export function chosenFor(
   return { setting: own, value: fallback }
 }
 
+async function loadMeter(clock: Clock): Promise<Meter> {
+  const { href } = new URL(`_shared/adapter-metrics${kind}`, home)
+  const { createAdapterMetrics } = (await import(href)) as {
+    createAdapterMetrics: (clock: Clock) => Meter
+  }
+  return createAdapterMetrics(clock)
+}
+
 export async function bindAdapters({
   env,
   settings,
@@ -241,12 +249,7 @@ export async function bindAdapters({
     throw error
   }
   // Adapters know each other as they are; everybody else meets them through the meter.
-  const { createAdapterMetrics } = (await import(
-    new URL(`_shared/adapter-metrics${kind}`, home).href
-  )) as {
-    createAdapterMetrics: (clock: Clock) => Meter
-  }
-  const meter = createAdapterMetrics(engine<Clock>('clock'))
+  const meter = await loadMeter(engine<Clock>('clock'))
   const faces = new Map(
     [...bound].map(
       ([name, part]) => [name, unwatched.has(name) ? part : meter.watch(name, part)] as const,
