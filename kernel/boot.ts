@@ -135,6 +135,23 @@ async function openClock(env: Environment, settings: Settings): Promise<Clock> {
   return engines.engine<Clock>('clock')
 }
 
+const isolationFor = (settings: Settings, clock: Clock) =>
+  createIsolation({
+    clock,
+    clockUrl: settings.CLOCK_URL,
+    folders: foldersOf(settings),
+    stepMs: settings.PLUGIN_STEP_MS,
+  })
+
+const crashesFor = (settings: Settings, clock: Clock, log: Log) =>
+  createCrashes({
+    dataDir: settings.DATA_DIR,
+    now: clock.now,
+    log,
+    endsMax: settings.PLUGIN_CRASHES_MAX,
+    withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
+  })
+
 export async function boot(options: Options): Promise<Booted> {
   const { env, given = {}, plugins, strict = false, guarded } = options
   const { write = line => process.stderr.write(line) } = options
@@ -142,12 +159,7 @@ export async function boot(options: Options): Promise<Booted> {
   const clock = (given['clock'] as Clock | undefined) ?? (await openClock(env, settings))
   const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
   const generations = createModuleLoader(clock.id())
-  const threads = createIsolation({
-    clock,
-    clockUrl: settings.CLOCK_URL,
-    folders: foldersOf(settings),
-    stepMs: settings.PLUGIN_STEP_MS,
-  })
+  const threads = isolationFor(settings, clock)
   const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch(
     (error: unknown) => {
       generations.close()
@@ -167,13 +179,7 @@ export async function boot(options: Options): Promise<Booted> {
     peers,
     pluginRegistry: () => pluginRegistry,
   })
-  const crashes = createCrashes({
-    dataDir: settings.DATA_DIR,
-    now: clock.now,
-    log,
-    endsMax: settings.PLUGIN_CRASHES_MAX,
-    withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
-  })
+  const crashes = crashesFor(settings, clock, log)
   const pluginRegistry = createPluginRegistry({
     choices,
     crashes,
@@ -206,7 +212,7 @@ export async function boot(options: Options): Promise<Booted> {
   }
   return {
     kernel: { ...kernel, stop },
-    pluginRegistry: pluginRegistry,
+    pluginRegistry,
     settings,
     engine: engines.engine,
     log,

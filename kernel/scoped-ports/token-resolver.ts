@@ -49,7 +49,10 @@ export function createTokenResolver({
       token.id === Plugins.id ||
       token.id === Broadcast.id ||
       engines.entries().some(([name]) => token.id === `port:${name}`),
-    /** `previousDrained` resolves when the generation before is undone; `serviceOf` finds what is shared. */
+    /**
+     * `previousDrained` resolves when the generation before is undone; `serviceOf` finds what is
+     * shared.
+     */
     resolverFor:
       (plugin: Plugin, previousDrained: Promise<void>, serviceOf: (tokenId: string) => unknown) =>
       (token: Token, metrics: Registry): unknown => {
