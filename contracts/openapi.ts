@@ -6,9 +6,9 @@ import { isSchema, statusesOf, successOf } from './statuses.ts'
 
 export type Described = {
   readonly key: string
-  /** With its mount, `{name}` for parameters. */
+  /** The path with its mount; `{name}` is a parameter. */
   readonly path: string
-  /** Of the plugin; groups the page. */
+  /** The plugin's name, which groups the documentation. */
   readonly group: string
   readonly operation: Operation
 }
@@ -74,7 +74,7 @@ type Written = {
   readonly default?: unknown
 }
 
-/** The same, or null. */
+/** Allows null beside the schema. */
 function orNull(schema: Written): Written {
   const { anyOf, description, default: fallback } = schema
   if (anyOf)
@@ -94,7 +94,7 @@ function orNull(schema: Written): Written {
     ...(fallback === undefined ? {} : { default: fallback }),
   }
 }
-/** A body as it may be written: null for an optional field is the same as leaving it out. */
+/** The body as clients may write it: null for an optional field means the same as no field. */
 function asWritten(schema: Written): Written {
   const { properties, items, required = [] } = schema
   if (items) return { ...schema, items: asWritten(items) }
@@ -208,8 +208,8 @@ const errorSchema: Json = {
 }
 
 /**
- * `events`: SSE event types → the schema of their data; they stand under components.schemas as
- * `event.<type>`.
+ * `events`: SSE event types → the schema of their data. The document lists them under
+ * components.schemas as `event.<type>`.
  */
 export function openapi(
   operations: readonly Described[],
