@@ -82,7 +82,7 @@ export function createExchange({
     plan: DependencyOrder,
     plugin: Plugin,
     fresh: ReadonlyMap<string, Instance>,
-    alone: Promise<void>,
+    previousDrained: Promise<void>,
   ): Promise<Instance> => {
     for (const collection of plugin.collections ?? []) {
       const define = () => defineCollection(engines.engine<StorageEngine>('storage'), collection)
@@ -103,7 +103,7 @@ export function createExchange({
       log,
       clock,
       steps,
-      given: tokens.resolverFor(plugin, alone, serviceOf),
+      given: tokens.resolverFor(plugin, previousDrained, serviceOf),
     })
   }
 
@@ -111,13 +111,13 @@ export function createExchange({
   const prepare = async (
     plan: DependencyOrder,
     fresh: Map<string, Instance>,
-    alone: Promise<void>,
+    previousDrained: Promise<void>,
   ): Promise<RoutingTable> => {
     const changed = plan.order.filter(plugin => !isServing(plugin)).map(({ name }) => name)
     const rebuilt = affected(plan, new Set(changed))
     for (const plugin of plan.order) {
       if (!rebuilt.has(plugin.name)) continue
-      const built = build(plan, plugin, fresh, alone)
+      const built = build(plan, plugin, fresh, previousDrained)
       fresh.set(plugin.name, await built.catch(blame(plugin, 'cannot be built')))
     }
     const instances = new Map(
@@ -161,12 +161,12 @@ export function createExchange({
   }
 
   const transition = async (plugins: readonly Plugin[]) => {
-    const alone = Promise.withResolvers<void>()
+    const previousDrained = Promise.withResolvers<void>()
     checkFresh(plugins)
     const plan = dependencyOrderOf(plugins, tokens.isPort)
     const fresh = new Map<string, Instance>()
     try {
-      const next = await prepare(plan, fresh, alone.promise)
+      const next = await prepare(plan, fresh, previousDrained.promise)
       const old = [...table.instances.values()].filter(
         instance => next.instances.get(instance.plugin.name) !== instance,
       )
@@ -174,7 +174,7 @@ export function createExchange({
       for (const name of fresh.keys()) metrics.loaded(name)
       const drained = retirement.retireAll(old).finally(() => draining.delete(drained))
       draining.add(drained)
-      void drained.then(alone.resolve)
+      void drained.then(previousDrained.resolve)
       return { drained }
     } catch (error) {
       for (const instance of [...fresh.values()].reverse())

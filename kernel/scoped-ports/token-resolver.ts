@@ -49,11 +49,11 @@ export function createTokenResolver({
       token.id === Plugins.id ||
       token.id === Broadcast.id ||
       engines.entries().some(([name]) => token.id === `port:${name}`),
-    /** `alone` resolves when the generation before is undone; `serviceOf` finds what is shared. */
+    /** For one generation. `previousDrained`: the one before it is undone. */
     resolverFor:
-      (plugin: Plugin, alone: Promise<void>, serviceOf: (tokenId: string) => unknown) =>
+      (plugin: Plugin, previousDrained: Promise<void>, serviceOf: (tokenId: string) => unknown) =>
       (token: Token, metrics: Registry): unknown => {
-        if (token.id === Host.id) return { ...host, metrics, alone: () => alone }
+        if (token.id === Host.id) return { ...host, metrics, alone: () => previousDrained }
         if (token.id === Plugins.id) return roster()
         if (token.id === Broadcast.id) return declaredPeers(peers, plugin)
         if (token.id === SystemClock.id) return clock
