@@ -1,4 +1,3 @@
-// own-process: nock takes the place of fetch for everybody.
 import nock from 'nock'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'

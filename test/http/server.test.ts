@@ -4,6 +4,7 @@ import { EventSource } from 'eventsource'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { loadPlugins } from '../../kernel/management/sources.ts'
+import { manualClock } from '../../adapters/clock/manual.ts'
 import { startServer } from '../conformance/plugin/server.ts'
 
 const server = await startServer({
@@ -133,11 +134,13 @@ test('a preflight names the origin that may call, and no other', async () => {
 })
 
 test('a burst of ten passes, the eleventh waits as long as it is told', async () => {
-  const { token } = await server.account()
-  const other = await server.account()
+  const clock = manualClock()
+  const still = await startServer({ given: { clock } })
+  const { token } = await still.account()
+  const other = await still.account()
   const answers = await Promise.all(
     Array.from({ length: 14 }, () =>
-      server.call('POST', '/chat', { token, body: { message: 'x' } }),
+      still.call('POST', '/chat', { token, body: { message: 'x' } }),
     ),
   )
   const refused = answers.filter(({ status }) => status === 429)
@@ -148,12 +151,13 @@ test('a burst of ten passes, the eleventh waits as long as it is told', async ()
     assert.match((body as { detail: string }).detail, /Too many requests \(runs\)/)
   }
   assert.is(
-    (await server.call('POST', '/chat', { token: other.token, body: { message: 'x' } })).status,
+    (await still.call('POST', '/chat', { token: other.token, body: { message: 'x' } })).status,
     200,
     'another user is not held up',
   )
-  await pause(1000)
-  assert.is((await server.call('POST', '/chat', { token, body: { message: 'x' } })).status, 200)
+  await clock.advance(1000)
+  assert.is((await still.call('POST', '/chat', { token, body: { message: 'x' } })).status, 200)
+  await still.stop()
 })
 
 test('a message is bounded in bytes, not in characters', async () => {

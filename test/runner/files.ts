@@ -13,8 +13,8 @@ export type TestFile = {
 
 const home = resolve(import.meta.dirname, '../..')
 const rooms = '{kernel,ports,adapters,plugins,contracts,test}'
-/** A line of its own in a file whose tests would disturb others in the same process. */
-const ownProcess = /^\/\/ own-process\b/m
+/** Tests that would disturb others in one process say so; nock takes the place of fetch for all. */
+const ownProcess = /^\/\/ own-process\b|^import nock /m
 
 export function testFiles(): TestFile[] {
   return globSync(`${rooms}/**/*.{test,proof}.ts`, { cwd: home })
