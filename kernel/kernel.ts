@@ -1,5 +1,5 @@
-// Loads plugins, swaps them and stops them. Boot, reload, unload and stop are one algorithm: from
-// the living set to another.
+// Loads, swaps and stops plugins. Boot, reload, unload and stop are one algorithm: from the living
+// set of plugins to another.
 import type { Registry } from 'prom-client'
 import type { Log } from '#ports/adapter.ts'
 import { isFault } from '#contracts/faults.ts'
@@ -50,7 +50,7 @@ export type KernelParts = {
   readonly log: Log
   readonly strict?: boolean
   readonly peers: Broadcasting
-  /** Who changes the set of plugins, for those that may ask for it. */
+  /** The plugin registry, for plugins that may change the set. */
   readonly pluginRegistry: () => RegistryService
 }
 
@@ -76,7 +76,7 @@ export function createKernel({
   let generation = 0
   let serving = false
   let changing: Promise<unknown> = Promise.resolve()
-  /** Generations that were replaced and still have calls inside. */
+  /** Drains of replaced generations that still have calls. */
   const draining = new Set<Promise<unknown>>()
 
   const streams = createOpenStreams({ clock })
@@ -106,7 +106,7 @@ export function createKernel({
     token.id === Broadcast.id ||
     engines.entries().some(([name]) => token.id === `port:${name}`)
 
-  /** The same list each time, unless something is limited to some organisations. */
+  /** The same list each time, unless plugins are limited to organisations. */
   const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
     const { items = [], plugins = [] } = table.points.get(point) ?? {}
     return pluginRegistry().isLimited()
@@ -114,7 +114,7 @@ export function createKernel({
       : items
   }
 
-  /** All emails of one plugin, to whomever. */
+  /** Limits all emails of one plugin together. */
   const mailWait = (plugin: string) =>
     engines.engine<RateLimiter>('limits').take('emails of a plugin', plugin, {
       count: settings.MAIL_PER_PLUGIN_PER_HOUR,
@@ -170,15 +170,14 @@ export function createKernel({
         path: endpoint.path,
         handle: request => dispatcher.handle(table.endpoints.get(id), request),
       }))
-  /** The only visible moment: synchronous, and whole or not at all. */
+  /** Swaps the routing table: synchronous, and all or nothing. */
   const swap = (next: RoutingTable) => {
     const sameRows = [...table.endpoints.keys()].join() === [...next.endpoints.keys()].join()
     const isNew = (instance: Instance) => table.instances.get(instance.plugin.name) !== instance
-    // What others may still refuse comes before the table; refused, it is as it was.
+    // Other parts may refuse first. Then the table stays as it was.
     try {
       for (const instance of next.instances.values()) jobs.take(instance)
-      // Routes look their endpoint up at each call, so only another set of rows is the server's
-      // business.
+      // Endpoints are looked up at each call, so the server needs to know changed rows only.
       if (!sameRows) http.routes(rowsOf(next))
     } catch (error) {
       for (const instance of next.instances.values()) if (isNew(instance)) void jobs.drop(instance)
@@ -208,14 +207,11 @@ export function createKernel({
     left = `plugin:${instance.plugin.name}`
     const stopped = jobs.drop(instance)
     await undone(instance, Math.max(0, until - clock.monotonic()))
-    // A job that does not end is the queue's to give up.
+    // The queue gives up a job that does not end.
     await inTime(stopped, until)
   }
 
-  /**
-   * Whoever takes a service goes before its provider; all of them together are waited for no longer
-   * than one.
-   */
+  /** Users of a service go before its provider. All of them share one time limit. */
   const retireAll = async (
     old: readonly Instance[],
     until = clock.monotonic() + settings.DRAIN_MS,
@@ -223,8 +219,8 @@ export function createKernel({
     for (const instance of old.toReversed()) await retire(instance, until)
   }
   /**
-   * Whatever lives on records of the old version must be able to live on with the new one, or there
-   * must be none.
+   * Refuses a change that would strand live records: the new version must read the old version's
+   * formats, unless none are live.
    */
   const refuseStranding = async (changed: ReadonlySet<string>, plan: DependencyOrder) => {
     for (const { plugin, cradle } of table.instances.values()) {
@@ -249,7 +245,7 @@ export function createKernel({
     }
   }
 
-  /** What serves already was checked when it came. */
+  /** Checks new plugins only; the serving ones were checked before. */
   const checkFresh = (plugins: readonly Plugin[]) =>
     plugins
       .filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin)
@@ -305,19 +301,19 @@ export function createKernel({
 
   return {
     host,
-    /** Bounds a step of loading a plugin. */
+    /** Bounds a step of loading in time. */
     within: steps.within,
-    /** A plugin was refused before it came to a change. */
+    /** Counts a plugin that was refused before a change began. */
     refused: metrics.refused,
-    /** Brings a plugin's file that is not here; false where no plugin knows of it. */
+    /** Fetches a plugin's missing file; false where no plugin has it. */
     async fetchFiles(entry: string): Promise<boolean> {
       for (const files of (table.points.get(PluginFiles.id)?.items ?? []) as readonly PluginFiles[])
         if (await files.fetchFile(entry)) return true
       return false
     },
     /**
-     * From the living plugins to these; what is the same value stays untouched. A failure leaves
-     * the old set serving and says why. One change at a time; resolves at the swap, `drained` when
+     * Changes the living plugins to these; equal values stay untouched. A failure leaves the old
+     * set serving and says why. One change runs at a time. Resolves at the swap, and `drained` when
      * the old generations are undone.
      */
     applyPlugins(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
@@ -325,7 +321,9 @@ export function createKernel({
       changing = turn.catch(metrics.refused)
       return turn
     },
-    /** Refuses what cannot be planned or configured together, without building anything. */
+    /**
+     * Refuses plugins that do not fit together or are not configured, without building anything.
+     */
     check(plugins: readonly Plugin[]): void {
       checkFresh(plugins)
       for (const plugin of dependencyOrderOf(plugins, isPort).order)
@@ -357,7 +355,7 @@ export function createKernel({
       serving = true
       return listening
     },
-    /** What the plugins offer on the command line, to be run inside this process. */
+    /** The plugins' commands, which run inside this process. */
     commands: (): Map<string, RunnableCommand> =>
       new Map(
         [...table.instances.values()].flatMap(instance =>
@@ -377,7 +375,7 @@ export function createKernel({
     /** What the stop under way is waiting for. */
     left: () => left,
     /**
-     * Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then
+     * Stops: not ready at once, streams end (clients resume elsewhere), calls and jobs drain, then
      * everything is undone in reverse.
      */
     async stop(): Promise<void> {
@@ -385,7 +383,7 @@ export function createKernel({
       serving = false
       const until = clock.monotonic() + settings.DRAIN_MS
       const undoneUntil = until + stopUndoMsMax
-      // A change that is under way ends here: what waits in its place is not loaded.
+      // A change under way ends here. Plugins that wait to be loaded are not loaded.
       steps.stop(undoneUntil)
       left = 'port:http'
       await inTime(http.close(), until)
@@ -403,7 +401,8 @@ export function createKernel({
 export type Kernel = ReturnType<typeof createKernel>
 
 /**
- * The culprit's name before whatever its code threw; faults of the platform name theirs themselves.
+ * Puts the culprit's name before the error of its code. The platform's faults name the culprit
+ * already.
  */
 const blame =
   ({ name, version }: Plugin, what: string) =>

@@ -3,15 +3,15 @@
 import { join, resolve } from 'node:path'
 
 /**
- * Small nurseries: what a request leaves behind is collected soon, at little cost, instead of
- * growing to 32 MiB a thread first.
+ * Small nurseries collect a request's garbage early and cheaply, instead of growing to 32 MiB a
+ * thread.
  */
 const flags = ['--max-semi-space-size=8', '--disable-warning=ExperimentalWarning']
 const mark = 'AGENT_PLATFORM_TUNED'
 
 /**
- * The same process goes on as one with these flags, and with compiled code kept, so that the type
- * stripper need not be loaded. No such call on Windows: there it starts as it is.
+ * Executes the program again in the same process with these flags and cached compiled code, so that
+ * the type stripper need not load. Windows cannot do this and goes on as it is.
  */
 function tune(args: readonly string[]): void {
   if (
@@ -32,7 +32,7 @@ function tune(args: readonly string[]): void {
   )
 }
 
-// Whoever read has read enough (`| head`).
+// A reader that closed the pipe (`| head`) has read enough.
 process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? 0 : 1),
 )

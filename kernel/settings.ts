@@ -1,5 +1,5 @@
-// Every setting comes from the environment, twelve-factor style; this is the kernel's own list, and
-// how a plugin's joins it.
+// Settings come from environment variables (twelve-factor). The kernel's settings are listed here,
+// and a plugin's `config` adds its own.
 import { readFileSync } from 'node:fs'
 import { Type as t, type Static, type TSchema } from 'typebox'
 import { fault } from '#contracts/faults.ts'
@@ -18,7 +18,7 @@ const port = (about: string, fallback?: number) =>
     ...(fallback === undefined ? {} : { default: fallback }),
   })
 
-/** URLs name adapters by their scheme: adapters/<port>/<scheme>.ts. */
+/** A URL's scheme names the adapter: adapters/<port>/<scheme>.ts. */
 export const KernelSettings = t.Object({
   PORT: port('Where the API listens; 0 takes any free port.', 8080),
   HOST: t.String({ default: '0.0.0.0', description: 'The address to bind.' }),
@@ -258,8 +258,8 @@ export const propertiesOf = (schema: TSchema | undefined) =>
 const snake = (name: string) => name.replace(/[^a-zA-Z0-9]+/g, '_').toUpperCase()
 
 /**
- * The variable, or the content of the file that `<name>_FILE` names, without the line's end.
- * INVALID_FIELD when that cannot be read.
+ * The variable, or the content of the file that `<name>_FILE` names, trimmed. INVALID_FIELD when
+ * the file cannot be read.
  */
 export function valueIn(env: Environment, name: string): string | undefined {
   const file = env[`${name}_FILE`]
@@ -275,7 +275,7 @@ export function valueIn(env: Environment, name: string): string | undefined {
   }
 }
 
-/** INVALID_FIELD names the setting. */
+/** Reads and checks the kernel's settings. INVALID_FIELD names the setting. */
 export function readSettings(env: Environment): Settings {
   const given = Object.fromEntries(
     propertiesOf(KernelSettings).flatMap(([name]) => {
@@ -289,7 +289,7 @@ export function readSettings(env: Environment): Settings {
   return settings
 }
 
-/** The part that is the HTTP server's. */
+/** The HTTP server's part of the settings. */
 export function httpSettings(settings: Settings): HttpSettings {
   const {
     TLS_CERT: cert,
@@ -337,8 +337,8 @@ export const envName = (plugin: string, property: string, schema: { 'x-env'?: st
   schema['x-env'] ?? `${snake(plugin)}_${snake(property)}`
 
 /**
- * A plugin's config, from the settings that its schema names. It is checked under their names, so
- * that a refusal names what was set.
+ * Reads a plugin's config from its settings. Checks use the settings' names, so that an error names
+ * what the operator set.
  */
 export function readConfig(plugin: Plugin, env: Environment): object {
   const rows = propertiesOf(plugin.config).map(([property, schema]) => ({

@@ -193,9 +193,9 @@ test('the kernel stays small', () => {
   const linesIn = (folder: RegExp) =>
     sources.filter(file => folder.test(file)).reduce((sum, file) => sum + linesOf(file).length, 0)
   const bounds = [
-    ['kernel/', /^kernel\/[^/]+$/, 3000],
+    ['kernel/', /^kernel\/[^/]+$/, 2980],
     ['kernel/access/', /^kernel\/access\//, 300],
-    ['kernel/cli/', /^kernel\/cli\//, 830],
+    ['kernel/cli/', /^kernel\/cli\//, 850],
     ['kernel/loading/', /^kernel\/loading\//, 500],
     ['kernel/scoped-ports/', /^kernel\/scoped-ports\//, 800],
     ['kernel/isolation/', /^kernel\/isolation\//, 950],

@@ -1,4 +1,4 @@
-// What the command line offers: `start`, and every command of the kernel and the plugins.
+// The command line: `start`, and every command of the kernel and the plugins.
 import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
 import { Type as t, type TSchema } from 'typebox'
@@ -41,7 +41,7 @@ type Offered = {
 const offeredOf = (commands: Commands) =>
   [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
 
-/** Found by path, for neither the kits nor what an operator does with files are the kernel's. */
+/** Imports by path, because the kernel contains neither the kits nor the operator's commands. */
 const found = <T>(path: string) =>
   import(
     new URL(`../../${path}${import.meta.filename.slice(-3)}`, import.meta.url).href
@@ -60,7 +60,7 @@ function commandsOf({ kernel, settings, engine }: Booted, { backupCommand }: Bac
     ['backup', backupCommand(settings, engine('storage'), engine('search'))] as const,
   ])
   const offered = offeredOf(commands)
-  // The command line asks a living server first: it may serve plugins that are not part of this.
+  // Asks a living server first, because it may serve plugins from elsewhere.
   return commands.set('help', {
     summary: 'Every command with its options.',
     options: t.Object({}),
@@ -84,7 +84,7 @@ async function start(): Promise<void> {
     if (stopping) return
     stopping = true
     log('info', 'stopping', { signal })
-    // What is left behind is safe: another process, or the next start, goes on as after a crash.
+    // Runs that are left behind are safe: another process or the next start recovers them.
     void booted
       .engine<Clock>('clock')
       .sleep(settings.DRAIN_MS + undoMsMax)
@@ -98,7 +98,7 @@ async function start(): Promise<void> {
     )
     process.exit(undone ? code : code || 1)
   }
-  // To the very end: a stop may find defects too.
+  // Guards the process to its end, because a stop can cause defects too.
   guardProcess({ log, blame: booted.blame, onDefect: () => void stop('defect', defectCode) })
   process.on('SIGTERM', () => void stop('SIGTERM')).on('SIGINT', () => void stop('SIGINT'))
   process.on(
@@ -118,7 +118,7 @@ async function start(): Promise<void> {
         pluginsDir: settings.PLUGINS_DIR,
       }),
     )
-  // Said last: whoever reads it may stop us at once.
+  // Printed last, because whoever reads the line may stop the server at once.
   const scheme = settings.TLS_CERT ? 'https' : 'http'
   print(
     `Serving ${scheme}://localhost:${port}/api/v1 (read ${scheme}://localhost:${port}/api/v1/docs)`,
@@ -139,7 +139,7 @@ async function adapterCommands(json: boolean): Promise<Commands> {
   const settings = readSettings(process.env)
   const { DATA_DIR: dataDir } = settings
   const folders = foldersOf(settings)
-  // Long work tells how far it is; what failed is told again, together.
+  // Prints each check when it is done, and the failed ones again at the end.
   const onChecked = ({ check: title, result, detail }: Checked) =>
     json || print(`${result.padEnd(11)} ${title}${detail ? `: ${detail}` : ''}`)
   const check = async (asked: object) => {
@@ -210,7 +210,7 @@ function parseOptions(
   }
 }
 
-/** Objects alike, one a line, their fields one below the other. */
+/** A table of objects: one line each, columns by field. */
 function tableOf(rows: readonly Record<string, unknown>[]): string {
   const names = Object.keys(rows[0]!)
   const lines = [
@@ -242,7 +242,7 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
     process.exitCode = 1
     return
   }
-  // A check that was made and found something is an answer, and no success.
+  // A check that found something wrong has an answer and a non-zero exit code.
   if ((answer.result as { ok?: boolean } | null)?.ok === false) process.exitCode = 1
   if (json) print(JSON.stringify(answer.result))
   else
@@ -295,7 +295,7 @@ const offeredBy = async (plugins: readonly Plugin[]): Promise<Offered[]> => [
   },
 ]
 
-/** In the living server of DATA_DIR if there is one, else in a kernel of its own without a port. */
+/** Runs the command in the living server of DATA_DIR, or else in a kernel of its own. */
 async function command(words: string[], rest: string[]): Promise<void> {
   const { DATA_DIR } = readSettings(process.env)
   const standalone = await adapterCommands(rest.includes('--json'))
@@ -304,7 +304,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
     ...offeredOf(standalone),
     ...(served?.ok ? (served.result as Offered[]) : await offeredBy(await allPlugins(DATA_DIR))),
   ]
-  // The longest name that the words begin with; what follows are operands.
+  // The command with the longest name that matches. The words behind it are operands.
   const asked = offered
     .filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `))
     .toSorted((a, b) => b.name.length - a.name.length)[0]
@@ -320,7 +320,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
     words.slice(asked.name.split(' ').length),
   )
   if (standalone.has(asked.name)) {
-    // For as long as the process lives: adapters elsewhere import this platform by its name.
+    // Lets adapters from elsewhere import this platform, as long as the process lives.
     createModuleLoader('adapters')
     return report(await runCommand(standalone, asked.name, options), json)
   }
@@ -336,7 +336,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
   }
 }
 
-/** Everything that a start would open, and no start. */
+/** Checks everything that a start opens, without a start. */
 async function checkStart(json: boolean): Promise<void> {
   createModuleLoader('check')
   report(
@@ -375,8 +375,8 @@ async function help(): Promise<void> {
 }
 
 /**
- * What is waited for may hang on a timer alone (a store that is away is tried again), and that
- * keeps no process.
+ * Runs a command and keeps the process alive meanwhile. Its work may wait for a timer only, and
+ * timers keep no process alive.
  */
 export async function run(args: string[]): Promise<void> {
   const sleep = stayAwake()

@@ -1,5 +1,5 @@
-// Which plugins serve, from where, and in which generation: loads, reloads, unloads and rolls back,
-// and remembers what an operator chose.
+// The plugin registry: which plugins serve, from where, and in which generation. It loads, reloads,
+// unloads and rolls back, and stores the operator's choices.
 import { existsSync } from 'node:fs'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
@@ -16,12 +16,12 @@ import { builtInDir, sourceAt, sourcesIn, stampOf } from './sources.ts'
 type Version = {
   readonly plugin: Plugin
   readonly source?: Source
-  /** Of the thread that it runs in. */
+  /** The limits of the plugin's thread; absent in the process. */
   readonly isolated?: ResourceLimits
 }
 type Entry = Version & {
   readonly stamp: string
-  /** What served before, to go back to. */
+  /** The version before, for a rollback. */
   readonly before?: Version
 }
 const versionOf = ({ plugin, source, isolated }: Entry): Version => ({
@@ -37,20 +37,20 @@ type Parts = {
   readonly generations: ModuleLoader
   readonly threads: Isolation
   readonly log: Log
-  /** From the living plugins to these; resolves at the swap. */
+  /** Makes these the serving plugins; resolves at the swap. */
   readonly applyPlugins: (plugins: readonly Plugin[]) => Promise<unknown>
-  /** Refuses what could not be built together. */
+  /** Refuses plugins that could not be built together. */
   readonly check: (plugins: readonly Plugin[]) => void
   readonly generationOf: (name: string) => number | undefined
-  /** Brings a file that is not here; false where nobody can. */
+  /** Fetches a missing file; false where no plugin has it. */
   readonly fetchFiles: (entry: string) => Promise<boolean>
   /** Which plugins ended the process before. */
   readonly crashes: Crashes
-  /** Bounds a step of loading. */
+  /** Bounds a step of loading in time. */
   readonly within: Steps['within']
-  /** Something could not even be imported. */
+  /** Counts a plugin that could not even be imported. */
   readonly refused: () => void
-  /** This process has changed something; others want to know. */
+  /** Tells the other processes that this one changed something. */
   readonly changed: (what?: { readonly rolledBack: string }) => void
 }
 
@@ -73,15 +73,15 @@ export function createPluginRegistry({
   changed,
 }: Parts) {
   let entries: Entries = new Map()
-  /** By entry: what could not be had, and whose it was found to be. */
+  /** Entry → why it failed; and entry → the plugin's name where it is known. */
   const failed = new Map<string, string>()
   const names = new Map<string, string>()
-  /** Something was away when the others' choices were followed: it is worth another look. */
+  /** True when a source was unavailable while this process followed others: it looks again. */
   let isBehind = false
   let turn: Promise<unknown> = Promise.resolve()
   let limits: ReadonlyMap<string, ReadonlySet<string>> = new Map()
 
-  /** One change at a time: each sees what the one before left. */
+  /** Makes one change at a time, so that each change sees the result of the one before. */
   const inTurn = <T>(act: () => Promise<T>): Promise<T> => {
     const mine = turn.then(act)
     turn = mine.catch(() => undefined)
@@ -92,7 +92,7 @@ export function createPluginRegistry({
     if (!entry) throw fault('NOT_FOUND', { what: `plugin "${name}"` })
     return entry
   }
-  /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
+  /** `chosen`: the thread's limits, null for the process, undefined for the earlier choice. */
   const importNow = async (source: Source, chosen?: ResourceLimits | null): Promise<Entry> => {
     if (
       !existsSync(source.entry) &&
@@ -145,7 +145,7 @@ export function createPluginRegistry({
       ],
     }
   }
-  /** Other processes are told when it is done. */
+  /** Stores the operator's choice, then tells the other processes. */
   const choose = async (edit: (choices: Editable) => void = () => undefined): Promise<void> => {
     await choices.edit(edit)
     limit()
@@ -178,7 +178,7 @@ export function createPluginRegistry({
       detail: '',
     }
   }
-  /** The plugin is where it was, as its files say now. */
+  /** Imports the plugin again from the same place. */
   const renewed = async (name: string, chosen?: ResourceLimits | null): Promise<Entry> => {
     const old = serving(name)
     if (!old.source)
@@ -290,7 +290,7 @@ export function createPluginRegistry({
     rollback: name =>
       inTurn(async () => {
         const { now, before } = await goBack(name)
-        // Where the two lie in different places, the next start must find the right one.
+        // If the versions lie in different places, the next start must find this one.
         await choose(({ loaded, isolated }) => {
           if (before.isolated) isolated.set(name, before.isolated)
           else isolated.delete(name)
@@ -298,7 +298,7 @@ export function createPluginRegistry({
           loaded.delete(now.source.entry)
           if (!isFound(before.source)) loaded.add(before.source.entry)
         })
-        // From the same files: nothing that others could read says so.
+        // The files are the same, so only a hint tells other processes of the rollback.
         if (before.source?.entry === now.source?.entry) changed({ rolledBack: name })
         return listed(name)
       }),
@@ -349,8 +349,8 @@ export function createPluginRegistry({
         }
       }),
     /**
-     * Everything that the folders and the operators' choices say now; what cannot be had is told
-     * and left as it was.
+     * Applies what the folders and the operators' choices say now. A plugin that cannot be loaded
+     * is reported and stays as it was.
      */
     reconcile: () =>
       inTurn(async () => {
@@ -424,7 +424,7 @@ export function createPluginRegistry({
               ),
             )
         }
-        // In place of what is not there any more, or beside the others.
+        // Replaces entries that are gone, and adds the others.
         for (const [name, entry] of fresh)
           await step(
             `load ${name}`,
@@ -443,7 +443,7 @@ export function createPluginRegistry({
   }
   return {
     ...pluginRegistry,
-    /** Somebody else has gone back to the generation before, and so does this process. */
+    /** Rolls back because another process did. */
     followBack: (name: string) => inTurn(() => goBack(name)),
     isBehind: () => isBehind,
     isLimited: () => limits.size > 0,
