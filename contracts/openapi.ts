@@ -125,24 +125,28 @@ function successBody(operation: Operation): Json {
   }
 }
 
-function operationOf({ key, group, operation }: Described): Json {
-  const errors = [...statusesOf(operation)].map(([status, codes]) => [
-    String(status),
-    {
-      description: phrases[status] ?? 'Refused',
-      content: {
-        'application/json': {
-          schema: { $ref: '#/components/schemas/Error' },
-          examples: Object.fromEntries(
-            codes.map(code => [
-              code,
-              { value: { detail: faults[code][1], code, request_id: '…' } },
-            ]),
-          ),
+const errorResponses = (operation: Operation): Json =>
+  Object.fromEntries(
+    [...statusesOf(operation)].map(([status, codes]) => {
+      const examples = codes.map(code => [
+        code,
+        { value: { detail: faults[code][1], code, request_id: '…' } },
+      ])
+      const content = {
+        schema: { $ref: '#/components/schemas/Error' },
+        examples: Object.fromEntries(examples),
+      }
+      return [
+        String(status),
+        {
+          description: phrases[status] ?? 'Refused',
+          content: { 'application/json': content },
         },
-      },
-    },
-  ])
+      ]
+    }),
+  )
+
+function operationOf({ key, group, operation }: Described): Json {
   return {
     operationId: key
       .toLowerCase()
@@ -175,9 +179,32 @@ function operationOf({ key, group, operation }: Described): Json {
           }
         : {}),
       ...(operation.revalidated ? { 304: { description: 'What you have is still so' } } : {}),
-      ...Object.fromEntries(errors),
+      ...errorResponses(operation),
     },
   }
+}
+
+const securitySchemes: Json = {
+  user: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'From POST /api/v1/auth/token (API key) or POST /api/v1/auth/login.',
+  },
+  operator: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The OPERATOR_TOKEN of whoever runs the platform.',
+  },
+}
+const errorSchema: Json = {
+  type: 'object',
+  required: ['detail', 'code', 'request_id'],
+  properties: {
+    detail: { type: 'string' },
+    code: { type: 'string', enum: Object.keys(faults) },
+    request_id: { type: 'string' },
+  },
 }
 
 /**
@@ -190,13 +217,12 @@ export function openapi(
   version: string,
 ): Json {
   const paths: Record<string, Json> = {}
-  for (const each of [...operations].sort(
+  const sorted = [...operations].sort(
     (a, b) => a.path.localeCompare(b.path) || a.key.localeCompare(b.key),
-  )) {
-    paths[each.path] = {
-      ...paths[each.path],
-      [each.key.slice(0, each.key.indexOf(' ')).toLowerCase()]: operationOf(each),
-    }
+  )
+  for (const each of sorted) {
+    const method = each.key.slice(0, each.key.indexOf(' ')).toLowerCase()
+    paths[each.path] = { ...paths[each.path], [method]: operationOf(each) }
   }
   return {
     openapi: '3.1.0',
@@ -211,29 +237,9 @@ export function openapi(
     servers: [{ url: '/' }],
     paths,
     components: {
-      securitySchemes: {
-        user: {
-          type: 'http',
-          scheme: 'bearer',
-          bearerFormat: 'JWT',
-          description: 'From POST /api/v1/auth/token (API key) or POST /api/v1/auth/login.',
-        },
-        operator: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'The OPERATOR_TOKEN of whoever runs the platform.',
-        },
-      },
+      securitySchemes,
       schemas: {
-        Error: {
-          type: 'object',
-          required: ['detail', 'code', 'request_id'],
-          properties: {
-            detail: { type: 'string' },
-            code: { type: 'string', enum: Object.keys(faults) },
-            request_id: { type: 'string' },
-          },
-        },
+        Error: errorSchema,
         ...Object.fromEntries(
           Object.entries(events).map(([type, schema]) => [`event.${type}`, schema]),
         ),

@@ -10,11 +10,8 @@ import type { Durable, Lifecycle } from '#ports/token.ts'
 import type { Metric } from 'prom-client'
 import { valueIn, type Environment, type Settings } from './settings.ts'
 import { readJson } from './management/sources.ts'
+import { createAdapterMetrics } from './telemetry/adapter-metrics.ts'
 
-type Meter = {
-  watch<T extends object>(port: string, engine: T): T
-  metrics(queue: Queue, names: () => readonly string[]): readonly Metric[]
-}
 export type Engines = {
   engine<T>(name: string): T
   readonly entries: () => readonly (readonly [name: string, engine: Partial<Lifecycle & Durable>])[]
@@ -241,11 +238,6 @@ export async function bindAdapters({
     throw error
   }
   // Adapters call each other directly. All other calls pass the metrics wrapper.
-  const { createAdapterMetrics } = (await import(
-    new URL(`_shared/adapter-metrics${kind}`, home).href
-  )) as {
-    createAdapterMetrics: (clock: Clock) => Meter
-  }
   const meter = createAdapterMetrics(engine<Clock>('clock'))
   const faces = new Map(
     [...bound].map(

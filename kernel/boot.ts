@@ -7,15 +7,15 @@ import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import { CopyMark, type StorageEngine } from '#ports/storage.ts'
 import { bindAdapters, foldersOf } from './adapters.ts'
-import { createDesiredState } from './management/desired-state.ts'
+import { createDesiredState, type DesiredStateStore } from './management/desired-state.ts'
 import { createModuleLoader } from './module-loader.ts'
-import type { PluginRegistry } from './kernel-ports.ts'
+import type { Broadcasting, PluginRegistry } from './kernel-ports.ts'
 import { createKernel, type Kernel } from './kernel.ts'
-import { createCrashes } from './loading/crashes.ts'
+import { createCrashes, type Crashes } from './loading/crashes.ts'
 import { createLog } from './telemetry/log.ts'
 import { createBroadcast } from './management/broadcast.ts'
 import type { Plugin } from './plugin.ts'
-import { createPluginRegistry } from './management/plugin-registry.ts'
+import { createPluginRegistry, type RegistryService } from './management/plugin-registry.ts'
 import { readSettings, type Environment, type Settings } from './settings.ts'
 import { createIsolation } from './isolation/proxy-plugin.ts'
 
@@ -61,78 +61,21 @@ async function refuseHalfCopy(storage: StorageEngine): Promise<void> {
     })
 }
 
-export async function boot({
-  env,
-  given = {},
-  plugins,
-  strict = false,
-  guarded,
-  write = line => process.stderr.write(line),
-}: Options): Promise<Booted> {
-  const settings = readSettings(env)
-  if (settings.PLUGINS_DIR !== undefined && !existsSync(settings.PLUGINS_DIR))
-    throw fault('INVALID_FIELD', { field: 'PLUGINS_DIR', why: 'is no folder' })
-  // The clock opens first, because it dates the lines of the log.
-  const silent: Log = () => undefined
-  const clock = (given['clock'] ??
-    (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>(
-      'clock',
-    )) as Clock
-  const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
-  const generations = createModuleLoader(clock.id())
-  const threads = createIsolation({
-    clock,
-    clockUrl: settings.CLOCK_URL,
-    folders: foldersOf(settings),
-    stepMs: settings.PLUGIN_STEP_MS,
-  })
-  const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch(
-    (error: unknown) => {
-      generations.close()
-      throw error
-    },
-  )
-  const storage = engines.engine<StorageEngine>('storage')
-  const choices = createDesiredState({ dataDir: settings.DATA_DIR, storage })
-  const peers = createBroadcast({
-    eventlog: engines.engine<EventlogEngine>('eventlog'),
-    clock,
-    log,
-    exclusive: storage.exclusive,
-  })
-  const kernel = createKernel({
-    env: { ...env, DATA_DIR: settings.DATA_DIR },
-    settings,
-    engines,
-    log,
-    strict,
-    peers,
-    pluginRegistry: () => pluginRegistry,
-  })
-  const crashes = createCrashes({
-    dataDir: settings.DATA_DIR,
-    now: clock.now,
-    log,
-    endsMax: settings.PLUGIN_CRASHES_MAX,
-    withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
-  })
-  const pluginRegistry = createPluginRegistry({
-    choices,
+/**
+ * Holds what nobody caught against the plugin that threw it. It only looks: what becomes of the
+ * process is for others to say.
+ */
+const blameServing =
+  ({
     crashes,
-    changed: what => peers.publish('plugins', what ?? null),
-    pluginsDir: settings.PLUGINS_DIR,
-    generations,
-    threads,
+    pluginRegistry,
     log,
-    applyPlugins: kernel.applyPlugins,
-    within: kernel.within,
-    refused: kernel.refused,
-    check: kernel.check,
-    fetchFiles: kernel.fetchFiles,
-    generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation,
-  })
-  // Finds the culprit only; the caller decides what becomes of the process.
-  const blame = (error: unknown): string | undefined => {
+  }: {
+    crashes: Crashes
+    pluginRegistry: PluginRegistry
+    log: Log
+  }) =>
+  (error: unknown): string | undefined => {
     try {
       return crashes.record(
         error,
@@ -143,6 +86,111 @@ export async function boot({
       return undefined
     }
   }
+
+type Following = {
+  readonly pluginRegistry: RegistryService
+  readonly choices: DesiredStateStore
+  readonly peers: Broadcasting
+  readonly clock: Clock
+  readonly log: Log
+}
+/** Does here what operators chose at other processes, until the signal. */
+function followOthers(
+  { pluginRegistry, choices, peers, clock, log }: Following,
+  signal: AbortSignal,
+): void {
+  const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
+  const reconcile = () =>
+    void pluginRegistry
+      .reconcile()
+      .then(
+        ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
+        failed,
+      )
+  peers.subscribe('plugins', what =>
+    what === null
+      ? reconcile()
+      : void pluginRegistry.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
+  )
+  // Looks for choices of other processes, because a hint may be lost.
+  void (async () => {
+    for (;;) {
+      await clock.sleep(choicesMs, signal)
+      if ((await choices.refresh().catch(() => false)) || pluginRegistry.isBehind()) reconcile()
+    }
+  })().catch(() => undefined)
+}
+
+function settingsFrom(env: Environment): Settings {
+  const settings = readSettings(env)
+  if (settings.PLUGINS_DIR !== undefined && !existsSync(settings.PLUGINS_DIR))
+    throw fault('INVALID_FIELD', { field: 'PLUGINS_DIR', why: 'is no folder' })
+  return settings
+}
+
+/** It comes before the other ports, for the log's lines are dated by it too. */
+async function openClock(env: Environment, settings: Settings): Promise<Clock> {
+  const silent: Log = () => undefined
+  const engines = await bindAdapters({ env, settings, log: silent, only: ['clock'] })
+  return engines.engine<Clock>('clock')
+}
+
+const isolationFor = (settings: Settings, clock: Clock) =>
+  createIsolation({
+    clock,
+    clockUrl: settings.CLOCK_URL,
+    folders: foldersOf(settings),
+    stepMs: settings.PLUGIN_STEP_MS,
+  })
+
+const crashesFor = (settings: Settings, clock: Clock, log: Log) =>
+  createCrashes({
+    dataDir: settings.DATA_DIR,
+    now: clock.now,
+    log,
+    endsMax: settings.PLUGIN_CRASHES_MAX,
+    withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
+  })
+
+export async function boot(options: Options): Promise<Booted> {
+  const { env, given = {}, plugins, strict = false, guarded } = options
+  const { write = line => process.stderr.write(line) } = options
+  const settings = settingsFrom(env)
+  const clock = (given['clock'] as Clock | undefined) ?? (await openClock(env, settings))
+  const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
+  const generations = createModuleLoader(clock.id())
+  const threads = isolationFor(settings, clock)
+  const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch(
+    (error: unknown) => {
+      generations.close()
+      throw error
+    },
+  )
+  const storage = engines.engine<StorageEngine>('storage')
+  const choices = createDesiredState({ dataDir: settings.DATA_DIR, storage })
+  const eventlog = engines.engine<EventlogEngine>('eventlog')
+  const peers = createBroadcast({ eventlog, clock, log, exclusive: storage.exclusive })
+  const kernel = createKernel({
+    env: { ...env, DATA_DIR: settings.DATA_DIR },
+    settings,
+    engines,
+    log,
+    strict,
+    peers,
+    pluginRegistry: () => pluginRegistry,
+  })
+  const crashes = crashesFor(settings, clock, log)
+  const pluginRegistry = createPluginRegistry({
+    choices,
+    crashes,
+    changed: what => peers.publish('plugins', what ?? null),
+    pluginsDir: settings.PLUGINS_DIR,
+    generations,
+    threads,
+    log,
+    kernel,
+  })
+  const blame = blameServing({ crashes, pluginRegistry, log })
   if (guarded) process.on('uncaughtExceptionMonitor', blame)
   const following = new AbortController()
   const stop = () => {
@@ -153,39 +201,18 @@ export async function boot({
       process.off('uncaughtExceptionMonitor', blame)
     })
   }
-  const followOthers = () => {
-    const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
-    const reconcile = () =>
-      void pluginRegistry
-        .reconcile()
-        .then(
-          ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
-          failed,
-        )
-    peers.subscribe('plugins', what =>
-      what === null
-        ? reconcile()
-        : void pluginRegistry.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
-    )
-    // Looks for choices of other processes, because a hint may be lost.
-    void (async () => {
-      for (;;) {
-        await clock.sleep(choicesMs, following.signal)
-        if ((await choices.refresh().catch(() => false)) || pluginRegistry.isBehind()) reconcile()
-      }
-    })().catch(() => undefined)
-  }
   try {
     await refuseHalfCopy(storage)
     await pluginRegistry.begin(plugins)
-    if (choices.shared) followOthers()
+    if (choices.shared)
+      followOthers({ pluginRegistry, choices, peers, clock, log }, following.signal)
   } catch (error) {
     await stop()
     throw error
   }
   return {
     kernel: { ...kernel, stop },
-    pluginRegistry: pluginRegistry,
+    pluginRegistry,
     settings,
     engine: engines.engine,
     log,

@@ -38,6 +38,13 @@ export {
   type WireEvent,
   type WireEvents,
 } from '#contracts/contract.ts'
+export {
+  offlineCommand,
+  type AddedAdapters,
+  type Chosen,
+  type Installation,
+  type OfflineCommand,
+} from './cli/commands.ts'
 export { fault, hasCode, isFault, type Fault, type FaultCode } from '#contracts/faults.ts'
 export { createValidator, type Validator } from './validate.ts'
 export { port, type Json, type Token } from '#ports/token.ts'

@@ -6,6 +6,7 @@ import type { Rate, RateSpec } from '#ports/limits.ts'
 import type { JobOptions } from '#ports/queue.ts'
 import type { Collection, Doc } from '#ports/storage.ts'
 import type { Json, Token } from '#ports/token.ts'
+import type { OfflineCommand } from './cli/commands.ts'
 
 /**
  * Declares a service, which one plugin provides. When the provider is rebuilt, its users are
@@ -120,12 +121,6 @@ export type Command<D> = {
   readonly needsServer?: true
   readonly run: (deps: D, options: never) => Promise<unknown>
 }
-/** A command that has its deps. */
-export type RunnableCommand = {
-  readonly summary: string
-  readonly options: TSchema
-  readonly run: (options: unknown) => Promise<unknown>
-}
 /** Declares a command; the type of `run`'s options follows from their schema. */
 export const command = <O extends TSchema, D>(spec: {
   summary: string
@@ -156,6 +151,8 @@ export type May = {
   readonly models?: string
   /** Why it changes which plugins serve. */
   readonly plugins?: string
+  /** Has commands that work on the whole installation. */
+  readonly installation?: string
 }
 
 type AnyCollection = Omit<Collection, 'type'> & { readonly type?: unknown }
@@ -206,7 +203,7 @@ export type Spec<C, U, K extends TSchema, S, D = PluginDeps<U, K, S>> = {
   /** Functions that the queue calls, by the name of the job. */
   readonly jobs?: Readonly<Record<string, JobSpec<D>>>
   /** Its commands. They run inside the living server when there is one. */
-  readonly commands?: Readonly<Record<string, Command<D>>>
+  readonly commands?: Readonly<Record<string, Command<D> | OfflineCommand>>
   /** SSE event types → the schema of their data. */
   readonly emits?: Readonly<Record<string, TSchema>>
   /** Its items for points of others, each made by `into(point, make)`. */
@@ -240,7 +237,7 @@ export type Plugin = {
   readonly provides?: Readonly<Record<string, Token<unknown, 'service'>>>
   readonly routes?: Readonly<Record<string, (call: never) => unknown>>
   readonly jobs?: Readonly<Record<string, JobSpec<never>>>
-  readonly commands?: Readonly<Record<string, Command<never>>>
+  readonly commands?: Readonly<Record<string, Command<never> | OfflineCommand>>
   readonly emits?: Readonly<Record<string, TSchema>>
   readonly contributes?: readonly Contribution<never>[]
   readonly records?: RecordsSpec<never>

@@ -244,6 +244,6 @@ export type ScopedSearch = {
 /**
  * Where a plugin makes its documents findable. The documents themselves are stored elsewhere,
  * because an index can be lost and built again.
- *  @example test/kit/search-common.ts#answerFrom
+ *  @example test/conformance/search/common.ts#answerFrom
  */
 export const Search = port<ScopedSearch>('search')

@@ -33,11 +33,11 @@ const renamed = (text: string) =>
 
 cpSync(join(home, 'test/examples/template'), folder, { recursive: true })
 renameSync(join(folder, 'memos.test.ts'), join(folder, `${name}.test.ts`))
-const kit = relative(folder, join(home, 'test/kit'))
+const kits = relative(folder, join(home, 'test/conformance'))
 for (const file of readdirSync(folder))
   writeFileSync(
     join(folder, file),
-    renamed(readFileSync(join(folder, file), 'utf8')).replace('../../kit', kit),
+    renamed(readFileSync(join(folder, file), 'utf8')).replace('../../conformance', kits),
   )
 // Here a contract is the wire's truth, and lives with the others.
 if (parent === join(home, 'plugins')) {

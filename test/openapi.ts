@@ -2,7 +2,7 @@
 // committed one differs.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { startServer } from './kit/server.ts'
+import { startServer } from './conformance/plugin/server.ts'
 
 const path = join(resolve(import.meta.dirname, '..'), 'contracts/openapi.json')
 const server = await startServer()

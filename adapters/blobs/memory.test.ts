@@ -1,6 +1,6 @@
 import { test } from 'uvu'
-import { blobsKit } from '../../test/kit/blobs.ts'
-import { scopedBlobs } from '../../test/kit/scoped.ts'
+import { blobsKit } from '../../test/conformance/blobs.ts'
+import { scopedBlobs } from '../../test/conformance/scoped.ts'
 import { memoryBlobs } from './memory.ts'
 
 for (const [name, face] of [

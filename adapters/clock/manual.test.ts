@@ -1,7 +1,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { clockKit } from '../../test/kit/clock.ts'
-import { opening } from '../../test/kit/opening.ts'
+import { clockKit } from '../../test/conformance/clock.ts'
+import { opening } from '../../test/conformance/opening.ts'
 import manual, { manualClock, type ManualClock } from './manual.ts'
 
 clockKit(test, 'manual', {

@@ -3,7 +3,7 @@
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../_shared/options.ts'
-import { uuids } from '../_shared/uuid7.ts'
+import { uuids } from './lib/uuid7.ts'
 
 export type ManualClock = Clock & {
   /**

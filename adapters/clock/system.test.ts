@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { setTimeout } from 'node:timers/promises'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { clockKit } from '../../test/kit/clock.ts'
+import { clockKit } from '../../test/conformance/clock.ts'
 import { systemClock } from './system.ts'
 
 clockKit(test, 'system', { open: async () => systemClock(), pass: (_, ms) => setTimeout(ms) })

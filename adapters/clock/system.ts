@@ -3,7 +3,7 @@ import { randomBytes, randomInt } from 'node:crypto'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../_shared/options.ts'
-import { uuids } from '../_shared/uuid7.ts'
+import { uuids } from './lib/uuid7.ts'
 
 /** The longest that setTimeout waits; longer pauses are made of several. */
 const TIMER_MS_MAX = 2 ** 31 - 1

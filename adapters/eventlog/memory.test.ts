@@ -1,6 +1,6 @@
 import { test } from 'uvu'
-import { eventlogKit } from '../../test/kit/eventlog.ts'
-import { scopedEventlog } from '../../test/kit/scoped.ts'
+import { eventlogKit } from '../../test/conformance/eventlog.ts'
+import { scopedEventlog } from '../../test/conformance/scoped.ts'
 import { memoryEventlog } from './memory.ts'
 
 for (const [name, face] of [

@@ -14,7 +14,7 @@ import {
   unpack,
 } from '../_shared/event-codec.ts'
 import { compareKeys } from '../_shared/documents.ts'
-import { createFanout } from '../_shared/fanout.ts'
+import { createFanout } from './lib/fanout.ts'
 
 /** `body`: the event's JSON. */
 type Kept = { readonly seq: number; readonly body: string }

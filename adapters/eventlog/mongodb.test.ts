@@ -3,9 +3,9 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
-import { events, followedAcross, seqs } from '../../test/kit/eventlog-common.ts'
-import { eventlogKit } from '../../test/kit/eventlog.ts'
-import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
+import { events, followedAcross, seqs } from '../../test/conformance/eventlog/common.ts'
+import { eventlogKit } from '../../test/conformance/eventlog.ts'
+import { freshDatabase, mongoUrl } from '../../test/support/databases/mongodb.ts'
 import { systemClock } from '../clock/system.ts'
 import { mongoEventlog } from './mongodb.ts'
 

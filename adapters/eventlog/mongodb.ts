@@ -18,7 +18,7 @@ import {
   unpack,
 } from '../_shared/event-codec.ts'
 import { compareKeys } from '../_shared/documents.ts'
-import { createFanout } from '../_shared/fanout.ts'
+import { createFanout } from './lib/fanout.ts'
 import { createKeyedQueue } from '../_shared/keyed-queue.ts'
 import { createLru } from '../_shared/lru.ts'
 import {

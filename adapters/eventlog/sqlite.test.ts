@@ -1,9 +1,9 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { eventlogKit } from '../../test/kit/eventlog.ts'
-import { refuses } from '../../test/kit/runner.ts'
-import { scopedEventlog } from '../../test/kit/scoped.ts'
-import { sqlitePlace } from '../../test/kit/sqlite.ts'
+import { eventlogKit } from '../../test/conformance/eventlog.ts'
+import { refuses } from '../../test/conformance/runner.ts'
+import { scopedEventlog } from '../../test/conformance/scoped.ts'
+import { sqlitePlace } from '../../test/support/databases/sqlite.ts'
 import { systemClock } from '../clock/system.ts'
 
 eventlogKit(test, 'sqlite, beside the storage', {

@@ -12,7 +12,7 @@ import {
   streamNameMax,
   unpack,
 } from '../_shared/event-codec.ts'
-import { createFanout, type Fanout } from '../_shared/fanout.ts'
+import { createFanout, type Fanout } from './lib/fanout.ts'
 import { pathOf, quotaOf, sharedWriter, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 import { closed, openWriter, type Writer } from '../_shared/sqlite/writer.ts'
 

@@ -1,6 +1,6 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { limitsKit } from '../../test/kit/limits.ts'
+import { limitsKit } from '../../test/conformance/limits.ts'
 import { manualClock } from '../clock/manual.ts'
 import { memoryLimits } from './memory.ts'
 

@@ -4,7 +4,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import { closable } from '../_shared/closable.ts'
 import { wholeOption } from '../_shared/options.ts'
-import { evaluate, refunded, type Count } from '../_shared/rate-limit.ts'
+import { evaluate, refunded, type Count } from './lib/rate-limit.ts'
 
 const SUBJECTS_MAX = 100_000
 /** How many subjects a new one may share its count with, once every own count is taken. */

@@ -2,8 +2,8 @@
 // their clocks differ.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { limitsKit } from '../../test/kit/limits.ts'
-import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
+import { limitsKit } from '../../test/conformance/limits.ts'
+import { freshDatabase, mongoUrl } from '../../test/support/databases/mongodb.ts'
 import { manualClock } from '../clock/manual.ts'
 import { mongoLimits } from './mongodb.ts'
 

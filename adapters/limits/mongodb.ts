@@ -14,7 +14,7 @@ import {
   urlOptions,
   type Connection,
 } from '../_shared/mongodb/database.ts'
-import { evaluate, refunded, type Count } from '../_shared/rate-limit.ts'
+import { evaluate, refunded, type Count } from './lib/rate-limit.ts'
 
 /**
  * `until`, `used`: as in `Count`, in milliseconds of the server's time. `ends`: for the server,

@@ -1,5 +1,5 @@
 import { test } from 'uvu'
-import { mailKit } from '../../test/kit/mail.ts'
+import { mailKit } from '../../test/conformance/mail.ts'
 import { memoryMail, type MemoryMailer } from './memory.ts'
 
 mailKit(test, 'memory', {

@@ -2,7 +2,7 @@
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Email, Mailer } from '#ports/mail.ts'
 import { closable } from '../_shared/closable.ts'
-import { checkEmail } from '../_shared/emails.ts'
+import { checkEmail } from './lib/emails.ts'
 
 export type MemoryMailer = Mailer & {
   /** Oldest first; the last thousand. */

@@ -16,7 +16,7 @@ import {
   type Files,
 } from '../_shared/atomic-file.ts'
 import { closable } from '../_shared/closable.ts'
-import { checkedFrom, checkEmail, compose, FROM_DEFAULT } from '../_shared/emails.ts'
+import { checkedFrom, checkEmail, compose, FROM_DEFAULT } from './lib/emails.ts'
 import { folderOf } from '../_shared/options.ts'
 
 const WHAT = 'The outbox'

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo, type Server } from 'node:net'
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { mailKit } from '../../test/kit/mail.ts'
+import { mailKit } from '../../test/conformance/mail.ts'
 import { manualClock } from '../clock/manual.ts'
 import { smtp, smtpOptionsOf, type SmtpOptions } from './smtp.ts'
 

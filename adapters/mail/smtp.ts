@@ -4,7 +4,7 @@ import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Mailer } from '#ports/mail.ts'
 import { closedFault, closable } from '../_shared/closable.ts'
-import { checkedFrom, checkEmail, FROM_DEFAULT, mailLibrary, messageOf } from '../_shared/emails.ts'
+import { checkedFrom, checkEmail, FROM_DEFAULT, mailLibrary, messageOf } from './lib/emails.ts'
 import { wholeOption } from '../_shared/options.ts'
 
 const WHAT = 'The mail server'

@@ -2,15 +2,11 @@
 // anthropic:https://gateway.example/?model=…
 import { defineAdapter } from '#ports/adapter.ts'
 import type { ModelProvider } from '#ports/models.ts'
-import { anthropicMessages } from '../_shared/models/anthropic-messages.ts'
-import type { Vendor } from '../_shared/models/endpoint.ts'
-import {
-  createProvider,
-  type ProviderSettings,
-  type Surroundings,
-} from '../_shared/models/provider.ts'
+import { anthropicMessages } from './anthropic/anthropic-messages.ts'
+import type { Vendor } from './lib/endpoint.ts'
+import { createProvider, type ProviderSettings, type Surroundings } from './lib/provider.ts'
 import { wholeOption } from '../_shared/options.ts'
-import { commonOptions, settingsOf } from '../_shared/models/url-options.ts'
+import { commonOptions, settingsOf } from './lib/url-options.ts'
 
 export const vendor: Vendor = {
   name: 'Anthropic',

@@ -4,15 +4,11 @@ import { fault, hasCode } from '#contracts/faults.ts'
 import { defineAdapter, type AdapterContext } from '#ports/adapter.ts'
 import type { Model, ModelProvider } from '#ports/models.ts'
 import { closable } from '../_shared/closable.ts'
-import { modelOf } from '../_shared/model-calls.ts'
-import { servedModel, type Api } from '../_shared/models/catalogue.ts'
-import {
-  readConfigFile,
-  type ConfigFile,
-  type ProviderEntry,
-} from '../_shared/models/config-file.ts'
-import { CONCURRENCY, endpointOf, TIMEOUT_MS, type Vendor } from '../_shared/models/endpoint.ts'
-import type { ProviderSettings } from '../_shared/models/provider.ts'
+import { modelOf } from './lib/model-calls.ts'
+import { servedModel, type Api } from './lib/catalogue.ts'
+import { readConfigFile, type ConfigFile, type ProviderEntry } from './config/config-file.ts'
+import { CONCURRENCY, endpointOf, TIMEOUT_MS, type Vendor } from './lib/endpoint.ts'
+import type { ProviderSettings } from './lib/provider.ts'
 
 const WHAT = 'The model providers'
 type Deps = Pick<AdapterContext, 'secret' | 'clock' | 'log'>

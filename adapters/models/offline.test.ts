@@ -1,7 +1,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Message } from '#ports/models.ts'
-import { deltasOf, modelsKit, textOf } from '../../test/kit/models.ts'
+import { deltasOf, modelsKit, textOf } from '../../test/conformance/models.ts'
 import { manualClock } from '../clock/manual.ts'
 import { systemClock } from '../clock/system.ts'
 import { offline } from './offline.ts'

@@ -2,21 +2,12 @@
 // openai:http://127.0.0.1:11434/v1?model=…
 import { defineAdapter } from '#ports/adapter.ts'
 import type { ModelProvider } from '#ports/models.ts'
-import type { Api } from '../_shared/models/catalogue.ts'
-import type { Vendor } from '../_shared/models/endpoint.ts'
-import { openaiChat } from '../_shared/models/openai-chat.ts'
-import { openaiResponses } from '../_shared/models/openai-responses.ts'
-import {
-  createProvider,
-  type ProviderSettings,
-  type Surroundings,
-} from '../_shared/models/provider.ts'
-import {
-  choiceOption,
-  commonOptions,
-  flagOption,
-  settingsOf,
-} from '../_shared/models/url-options.ts'
+import type { Api } from './lib/catalogue.ts'
+import type { Vendor } from './lib/endpoint.ts'
+import { openaiChat } from './openai/openai-chat.ts'
+import { openaiResponses } from './openai/openai-responses.ts'
+import { createProvider, type ProviderSettings, type Surroundings } from './lib/provider.ts'
+import { choiceOption, commonOptions, flagOption, settingsOf } from './lib/url-options.ts'
 
 export const vendor: Vendor = {
   name: 'OpenAI',

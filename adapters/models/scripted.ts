@@ -5,7 +5,7 @@ import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Model, ModelDelta, ModelProvider } from '#ports/models.ts'
 import { closedFault, closable } from '../_shared/closable.ts'
-import { inputTokensOf, lastUserText, modelOf } from '../_shared/model-calls.ts'
+import { inputTokensOf, lastUserText, modelOf } from './lib/model-calls.ts'
 import {
   directivesIn,
   number,
@@ -14,7 +14,7 @@ import {
   TOKENS_MAX,
   type Script,
   type Settings,
-} from '../_shared/models/script.ts'
+} from './scripted/script.ts'
 
 const WHAT = 'The scripted model'
 const REMEMBERED_MAX = 1000

@@ -8,14 +8,14 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
 import type { Queue } from '#ports/queue.ts'
-import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
-import { opening } from '../../test/kit/opening.ts'
-import { startProxy } from '../../test/kit/proxy.ts'
-import { real } from '../../test/kit/queue-common.ts'
-import { queueKit } from '../../test/kit/queue.ts'
+import { freshDatabase, mongoUrl } from '../../test/support/databases/mongodb.ts'
+import { opening } from '../../test/conformance/opening.ts'
+import { startProxy } from '../../test/support/databases/proxy.ts'
+import { real } from '../../test/conformance/queue/common.ts'
+import { queueKit } from '../../test/conformance/queue.ts'
 import { manualClock } from '../clock/manual.ts'
 import { systemClock } from '../clock/system.ts'
-import { nextTime } from '../_shared/cron.ts'
+import { nextTime } from './lib/cron.ts'
 import adapter, { agendaQueue } from './agenda.ts'
 
 const clock = systemClock()
@@ -54,7 +54,7 @@ async function place() {
         process.execPath,
         [
           '--disable-warning=ExperimentalWarning',
-          resolve(import.meta.dirname, '../../test/kit/queue-child.ts'),
+          resolve(import.meta.dirname, '../../test/support/children/queue-child.ts'),
           `agenda:${url.href}`,
           String(leaseMs),
         ],

@@ -5,7 +5,7 @@ import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Job, JobOptions, Queue } from '#ports/queue.ts'
-import { startAgenda, type Engine, type Worker } from '../_shared/agenda/engine.ts'
+import { startAgenda, type Engine, type Worker } from './agenda/engine.ts'
 import {
   checkName,
   firedId,
@@ -14,9 +14,9 @@ import {
   rowsIn,
   scheduleName,
   type Rows,
-} from '../_shared/agenda/rows.ts'
-import { nextTime } from '../_shared/cron.ts'
-import { checkedJobOptions, closeMsMax, runLeased } from '../_shared/job-lease.ts'
+} from './agenda/rows.ts'
+import { nextTime } from './lib/cron.ts'
+import { checkedJobOptions, closeMsMax, runLeased } from './lib/job-lease.ts'
 import { connect, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
 import { watchInserts } from '../_shared/mongodb/watch.ts'
 

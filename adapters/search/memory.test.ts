@@ -1,6 +1,6 @@
 import { test } from 'uvu'
-import { scopedSearch } from '../../test/kit/scoped.ts'
-import { searchKit } from '../../test/kit/search.ts'
+import { scopedSearch } from '../../test/conformance/scoped.ts'
+import { searchKit } from '../../test/conformance/search.ts'
 import { memorySearch } from './memory.ts'
 
 for (const [name, face] of [

@@ -1,8 +1,8 @@
 // The kit against the server that MONGODB_URL names: MongoDB, or one that speaks its protocol. Each
 // check has a database of its own, dropped afterwards.
 import { test } from 'uvu'
-import { freshDatabase, mongoUrl } from '../../test/kit/mongodb.ts'
-import { searchKit } from '../../test/kit/search.ts'
+import { freshDatabase, mongoUrl } from '../../test/support/databases/mongodb.ts'
+import { searchKit } from '../../test/conformance/search.ts'
 import { systemClock } from '../clock/system.ts'
 import { mongoSearch } from './mongodb.ts'
 

@@ -4,7 +4,7 @@
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { searchLimits, type Hits, type Passages, type SearchEngine } from '#ports/search.ts'
-import { analysed } from '../_shared/analysis/analysed.ts'
+import { analysed } from './analysis/analysed.ts'
 import { checkedOrganisation } from '../_shared/blob-names.ts'
 import { closableWork } from '../_shared/closable.ts'
 import { connect, orFault, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
@@ -21,9 +21,9 @@ import {
   saidLanguage,
   sorted,
   type Kept,
-} from '../_shared/search/checks.ts'
-import { hitsOf, listed, pageOf } from '../_shared/search/fusion.ts'
-import { createCatalogue, type Known, type Refill } from '../_shared/search-mongodb/catalogue.ts'
+} from './lib/checks.ts'
+import { hitsOf, listed, pageOf } from './lib/fusion.ts'
+import { createCatalogue, type Known, type Refill, type Stored } from './mongodb/catalogue.ts'
 import {
   binaryOf,
   byVector,
@@ -32,8 +32,7 @@ import {
   filterOf,
   givenOf,
   holding,
-  type Stored,
-} from '../_shared/search-mongodb/passages.ts'
+} from './mongodb/passages.ts'
 
 const WHAT = 'The search index'
 /** Passages that are copied, and written, together. */

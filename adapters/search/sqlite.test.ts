@@ -5,8 +5,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
-import { index, ORG, plain } from '../../test/kit/search-common.ts'
-import { searchKit } from '../../test/kit/search.ts'
+import { index, ORG, plain } from '../../test/conformance/search/common.ts'
+import { searchKit } from '../../test/conformance/search.ts'
 import { sqliteSearch } from './sqlite.ts'
 
 const folder = () => mkdtempSync(join(tmpdir(), 'agent-platform-search-'))

@@ -6,8 +6,8 @@ import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type AdapterContext } from '#ports/adapter.ts'
 import type { SearchEngine } from '#ports/search.ts'
 import { closable } from '../_shared/closable.ts'
-import { searchEngine } from '../_shared/search-sqlite/engine.ts'
-import type { Thread } from '../_shared/search-sqlite/threads.ts'
+import { searchEngine } from './sqlite/engine.ts'
+import type { Thread } from './sqlite/threads.ts'
 import { quotaOf, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 
 const WHAT = 'The search index'
@@ -40,7 +40,7 @@ async function start(path: string, bytesMax: number): Promise<Threads> {
   // Loaded when somebody searches, not before.
   const [{ lock }, { startThread }] = await Promise.all([
     import('../_shared/sqlite/database.ts'),
-    import('../_shared/search-sqlite/threads.ts'),
+    import('./sqlite/threads.ts'),
   ])
   const held = lock(path)
   let reading: Promise<Thread> | undefined

@@ -1,6 +1,6 @@
 import { test } from 'uvu'
-import { scopedStorage } from '../../test/kit/scoped.ts'
-import { storageKit } from '../../test/kit/storage.ts'
+import { scopedStorage } from '../../test/conformance/scoped.ts'
+import { storageKit } from '../../test/conformance/storage.ts'
 import { manualClock } from '../clock/manual.ts'
 import { memoryStorage } from './memory.ts'
 

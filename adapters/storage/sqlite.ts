@@ -15,7 +15,7 @@ import {
   limitDefault,
   union,
 } from '../_shared/documents.ts'
-import { backUp } from '../_shared/sqlite/backup.ts'
+import { backUp } from './sqlite/backup.ts'
 import { raise } from '../_shared/sqlite/failures.ts'
 import type { Failure } from '../_shared/sqlite/protocol.ts'
 import {

@@ -1,6 +1,6 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { tracesKit } from '../../test/kit/traces.ts'
+import { tracesKit } from '../../test/conformance/traces.ts'
 import { noTraces } from './off.ts'
 
 tracesKit(test, 'off', {

@@ -1,8 +1,8 @@
 // The kit with a collector, with one that is away, and where a part of the traces is kept.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startCollector } from '../../test/kit/collector.ts'
-import { tracesKit } from '../../test/kit/traces.ts'
+import { startCollector } from '../../test/support/collector.ts'
+import { tracesKit } from '../../test/conformance/traces.ts'
 import { systemClock } from '../clock/system.ts'
 import { createOtlp } from './otlp.ts'
 

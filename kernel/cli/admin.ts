@@ -6,7 +6,7 @@ import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fault, isFault } from '#contracts/faults.ts'
-import type { RunnableCommand } from '../plugin.ts'
+import type { RunnableCommand } from './commands.ts'
 import { requirePrivate } from './private.ts'
 import { createValidator } from '../validate.ts'
 
@@ -105,8 +105,7 @@ export async function serveAdmin(
     socket.on('close', () => open.delete(socket)).on('error', () => socket.destroy())
     converse(socket, commands)
   })
-  // The error listener stays. A later error, such as no more file descriptors, affects one
-  // connection and must not end the process.
+  // The listener stays: a later error affects one connection and must not end the process.
   await new Promise<void>((done, failed) => server.on('error', failed).listen(path, done))
   chmodSync(path, 0o600)
   return async () => {
@@ -116,10 +115,7 @@ export async function serveAdmin(
   }
 }
 
-/**
- * Asks the server that listens in DATA_DIR. Undefined when there is none. INVALID_FIELD where
- * another user could listen.
- */
+/** Undefined when no server listens there. INVALID_FIELD where another user could listen. */
 export const askServer = (
   dataDir: string,
   command: string,

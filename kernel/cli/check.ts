@@ -76,10 +76,7 @@ function pluginOf(plugin: Plugin, env: Environment): Checked[] {
   }
 }
 
-/**
- * Tries to listen on the address. A server that already runs there counts as a fault, so run this
- * before a start.
- */
+/** Tries to listen on the address. A server that runs there already counts as a fault. */
 async function addressOf({ HOST, PORT, TLS_CERT, TLS_KEY }: Settings): Promise<Checked[]> {
   const missing = Object.entries({ TLS_CERT, TLS_KEY })
     .filter(([, path]) => path !== undefined && !existsSync(path))

@@ -3,63 +3,49 @@ import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
 import { Type as t, type TSchema } from 'typebox'
 import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
-import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
-import {
-  addedIn,
-  addedPath,
-  bindAdapters,
-  chosenFor,
-  foldersOf,
-  loadAdapter,
-  ports,
-  schemesOf,
-  type PortName,
-} from '../adapters.ts'
+import { bindAdapters, foldersOf } from '../adapters.ts'
 import { boot, type Booted } from '../boot.ts'
 import { readSettings } from '../settings.ts'
 import { helpLine, helpOf } from './settings-help.ts'
 import { checkInstallation } from './check.ts'
+import type { RunnableCommand } from './commands.ts'
 import { defectCode, guardProcess } from './guard.ts'
+import { openInstallation } from './installation.ts'
 import { createModuleLoader, importOnce } from '../module-loader.ts'
-import type { Plugin, RunnableCommand } from '../plugin.ts'
+import type { Plugin } from '../plugin.ts'
 import { readDesiredState } from '../management/desired-state.ts'
 import { stayAwake } from '../loading/awake.ts'
-import { loadPlugins, writeJsonAtomic } from '../management/sources.ts'
+import { loadPlugins } from '../management/sources.ts'
 import { createIsolation } from '../isolation/proxy-plugin.ts'
 import { watchPlugins } from '../management/watch.ts'
 
 /** Milliseconds that a stop may take beyond DRAIN_MS: runs are handed over, ports closed. */
 const undoMsMax = 4000
 const print = (text: string) => process.stdout.write(`${text}\n`)
-type Offered = {
-  readonly name: string
-  readonly summary: string
-  readonly options: TSchema
-  readonly needsServer?: true | undefined
-}
-const offeredOf = (commands: Commands) =>
-  [...commands].map(([name, { summary, options }]): Offered => ({ name, summary, options }))
+type Offered = Omit<RunnableCommand, 'run'> & { readonly name: string }
+const offeredOf = (commands: Iterable<[string, Omit<RunnableCommand, 'run'>]>): Offered[] =>
+  [...commands].map(([name, { summary, options, needsServer, offline, joins }]) => ({
+    name,
+    summary,
+    options,
+    needsServer,
+    offline,
+    joins,
+  }))
+/** It runs here, whether or not a server lives. */
+const isAlone = ({ offline, joins }: Pick<Offered, 'offline' | 'joins'>) =>
+  Boolean(offline) && !joins
 
-/** Imports by path, because the kernel contains neither the kits nor the operator's commands. */
-const found = <T>(path: string) =>
-  import(
-    new URL(`../../${path}${import.meta.filename.slice(-3)}`, import.meta.url).href
-  ) as Promise<T>
-type Backup = {
-  backupCommand: (settings: object, storage: object, search: object) => RunnableCommand
-  backupOptions: TSchema
-  restoreOptions: TSchema
-  restore: (from: string, dataDir: string) => Promise<object>
-}
-const backup = () => found<Backup>('plugins/operator/backup')
-
-function commandsOf({ kernel, settings, engine }: Booted, { backupCommand }: Backup): Commands {
-  const commands = new Map([
-    ...kernel.commands(),
-    ['backup', backupCommand(settings, engine('storage'), engine('search'))] as const,
-  ])
-  const offered = offeredOf(commands)
+/** What a server does when it is asked. */
+function commandsOf({ kernel, settings, engine }: Booted): Commands {
+  const installation = {
+    ...openInstallation(process.env, settings),
+    bind: async () => ({ engine, close: async () => undefined }),
+  }
+  const all = kernel.commands(installation)
+  const offered = offeredOf(all)
+  const commands = new Map([...all].filter(([, one]) => !isAlone(one)))
   // Asks a living server first, because it may serve plugins from elsewhere.
   return commands.set('help', {
     summary: 'Every command with its options.',
@@ -69,14 +55,13 @@ function commandsOf({ kernel, settings, engine }: Booted, { backupCommand }: Bac
 }
 
 async function start(): Promise<void> {
-  // What fails on the way (a port that is taken, a certificate that is none) undoes what was
-  // opened, so that the process ends.
+  // A failure on the way, such as a taken port, closes what was opened, so that the process can
+  // end.
   await using opened = new AsyncDisposableStack()
-  const copying = await backup()
   const booted = await boot({ env: process.env, guarded: true })
   const { kernel, pluginRegistry, settings, log } = booted
   opened.defer(kernel.stop)
-  opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted, copying)))
+  opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted)))
   const { port } = await kernel.listen()
   const serving = opened.move()
   let stopping = false
@@ -133,59 +118,9 @@ const operandsOf = (schema: TSchema) =>
     .filter(([, property]) => property['x-operand'])
     .map(([name]) => name)
 
-type Checked = { readonly check: string; readonly result: string; readonly detail: string }
-/** Commands that run before any adapter is bound. */
-async function adapterCommands(json: boolean): Promise<Commands> {
-  const settings = readSettings(process.env)
-  const { DATA_DIR: dataDir } = settings
-  const folders = foldersOf(settings)
-  // Prints each check when it is done, and the failed ones again at the end.
-  const onChecked = ({ check: title, result, detail }: Checked) =>
-    json || print(`${result.padEnd(11)} ${title}${detail ? `: ${detail}` : ''}`)
-  const check = async (asked: object) => {
-    const { checkAdapter } = await found<{ checkAdapter: (asked: object) => Promise<object> }>(
-      'test/kit/check',
-    )
-    const result = await checkAdapter({ ...asked, folders, env: process.env, onChecked })
-    return json ? result : { ...result, checks: undefined }
-  }
-  const { copyCommand } = await found<{ copyCommand: (tools: object) => RunnableCommand }>(
-    'plugins/operator/copy/command',
-  )
-  const copying = copyCommand({
-    settings,
-    bind: (chosen: object, only: PortName[], given: Record<string, unknown>) =>
-      bindAdapters({
-        env: process.env,
-        settings: { ...settings, ...chosen },
-        log: () => undefined,
-        only,
-        given,
-      }),
-    placeOf: (port: PortName, chosen: object) =>
-      chosenFor(port, { ...settings, ...chosen }, folders).value,
-    tell: (line: string) => process.stderr.write(`${line}\n`),
-  })
-  return new Map([
-    ...(
-      await found<{ adapterCommands: (tools: object) => Commands }>('plugins/operator/adapters')
-    ).adapterCommands({
-      dataDir,
-      ports,
-      folders,
-      added: addedIn(dataDir),
-      save: (list: object) => writeJsonAtomic(addedPath(dataDir), list),
-      schemesOf,
-      loadAdapter,
-      check,
-    }),
-    ['storage copy', copying],
-  ])
-}
-
 /**
- * Options by the command's schema, and words for those marked as operands; `--json` and `--help`
- * belong to all.
+ * Parses options by the command's schema, and words for options marked as operands. Every command
+ * has `--json` and `--help`.
  */
 function parseOptions(
   args: string[],
@@ -251,8 +186,8 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
 }
 
 /**
- * What a plugin elsewhere says of itself. Where some run in threads, no code of others is imported
- * before it is known whose it is.
+ * Describes plugins from elsewhere. If operators isolated any plugin, each one is described in a
+ * thread, so that no foreign code runs in this process.
  */
 async function describer(isolated: object): Promise<(entry: string) => Promise<Plugin>> {
   if (Object.keys(isolated).length === 0) return entry => importOnce({ entry })
@@ -272,7 +207,7 @@ async function describer(isolated: object): Promise<(entry: string) => Promise<P
   return async entry => (await describe({ entry })) as unknown as Plugin
 }
 
-/** This program's plugins, and those that were loaded from elsewhere as far as they can be read. */
+/** This program's plugins, and the plugins from elsewhere that can be read. */
 async function allPlugins(dataDir: string): Promise<Plugin[]> {
   const generations = createModuleLoader('commands')
   try {
@@ -284,34 +219,53 @@ async function allPlugins(dataDir: string): Promise<Plugin[]> {
     generations.close()
   }
 }
-const offeredBy = async (plugins: readonly Plugin[]): Promise<Offered[]> => [
-  ...plugins
-    .flatMap(plugin => Object.entries(plugin.commands ?? {}))
-    .map(([name, { summary, options, needsServer }]) => ({ name, summary, options, needsServer })),
-  {
-    name: 'backup',
-    summary: 'Copies the embedded installation into an empty folder while it runs.',
-    options: (await backup()).backupOptions,
-  },
-]
+/** Those of the installation come last. */
+const offeredBy = (plugins: readonly Plugin[]): Offered[] =>
+  plugins
+    .flatMap(plugin => offeredOf(Object.entries(plugin.commands ?? {})))
+    .toSorted((a, b) => Number(a.offline ?? false) - Number(b.offline ?? false))
+
+/** The command with the longest name that matches. The words behind it are operands. */
+const askedIn = (offered: readonly Offered[], words: readonly string[]): Offered | undefined =>
+  offered
+    .filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `))
+    .toSorted((a, b) => b.name.length - a.name.length)[0]
+
+/** Those that run here. */
+function aloneCommands(plugins: readonly Plugin[], json: boolean): Commands {
+  // Lets adapters from elsewhere import this platform, as long as the process lives.
+  createModuleLoader('adapters')
+  const installation = openInstallation(process.env, readSettings(process.env), json)
+  return new Map(
+    plugins
+      .flatMap(plugin => Object.entries(plugin.commands ?? {}))
+      .flatMap(([name, one]): [string, RunnableCommand][] =>
+        'offline' in one && !one.joins
+          ? [[name, { ...one, run: given => one.run(installation, given as never) }]]
+          : [],
+      ),
+  )
+}
 
 /** Runs the command in the living server of DATA_DIR, or else in a kernel of its own. */
 async function command(words: string[], rest: string[]): Promise<void> {
   const { DATA_DIR } = readSettings(process.env)
-  const standalone = await adapterCommands(rest.includes('--json'))
   const served = await askServer(DATA_DIR, 'help', {})
-  const offered = [
-    ...offeredOf(standalone),
-    ...(served?.ok ? (served.result as Offered[]) : await offeredBy(await allPlugins(DATA_DIR))),
-  ]
-  // The command with the longest name that matches. The words behind it are operands.
-  const asked = offered
-    .filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `))
-    .toSorted((a, b) => b.name.length - a.name.length)[0]
+  const living = served?.ok ? (served.result as Offered[]) : undefined
+  let known: Plugin[] | undefined
+  const plugins = async () => (known ??= await allPlugins(DATA_DIR))
+  let offered = living ?? offeredBy(await plugins())
+  let asked = askedIn(offered, words)
+  if (!asked && living) {
+    // What works beside a server need not be known to it.
+    const beside = offeredBy(await plugins()).filter(isAlone)
+    asked = askedIn(beside, words)
+    offered = [...living, ...beside]
+  }
   if (!asked)
     throw new Error(
       `There is no command "${words.join(' ')}". There are: ` +
-        `${[...offered.map(({ name }) => name), 'restore', 'start'].sort().join(', ')}. ` +
+        `${[...new Set(offered.map(({ name }) => name)), 'start'].sort().join(', ')}. ` +
         '--help says more.',
     )
   const { options, json } = parseOptions(
@@ -319,18 +273,15 @@ async function command(words: string[], rest: string[]): Promise<void> {
     asked.options,
     words.slice(asked.name.split(' ').length),
   )
-  if (standalone.has(asked.name)) {
-    // Lets adapters from elsewhere import this platform, as long as the process lives.
-    createModuleLoader('adapters')
-    return report(await runCommand(standalone, asked.name, options), json)
-  }
+  if (isAlone(asked))
+    return report(await runCommand(aloneCommands(await plugins(), json), asked.name, options), json)
   const answer = await askServer(DATA_DIR, asked.name, options)
   if (answer) return report(answer, json)
   if (asked.needsServer)
     throw new Error(`No server runs on ${DATA_DIR}: ${asked.name} acts on a living one.`)
   const booted = await boot({ env: process.env, guarded: true })
   try {
-    report(await runCommand(commandsOf(booted, await backup()), asked.name, options), json)
+    report(await runCommand(commandsOf(booted), asked.name, options), json)
   } finally {
     await booted.kernel.stop()
   }
@@ -364,10 +315,7 @@ async function help(): Promise<void> {
       'start [--check]',
       'Starts the API; with --check it opens every adapter, tells what is wrong, and ends.',
     ],
-    ...[...(await offeredBy(plugins)), ...offeredOf(await adapterCommands(false))].map(
-      offered => [usage(offered), offered.summary] as const,
-    ),
-    ['restore --from …', 'Makes a copy the DATA_DIR; the server is stopped.'],
+    ...offeredBy(plugins).map(offered => [usage(offered), offered.summary] as const),
   ] as const)
     print(`  ${name.padEnd(52)} ${about}`)
   print('\nSettings (environment)')
@@ -392,31 +340,11 @@ async function perform(args: string[]): Promise<void> {
   const words = at < 0 ? args : args.slice(0, at)
   const rest = at < 0 ? [] : args.slice(at)
   if (rest.includes('--help') || rest.includes('-h') || words.length === 0) return help()
-  switch (words.join(' ')) {
-    case 'start':
-      return parseArgs({
-        args: rest,
-        options: { check: { type: 'boolean' }, json: { type: 'boolean' } },
-      }).values.check
-        ? checkStart(rest.includes('--json'))
-        : start()
-    case 'restore': {
-      const { restore, restoreOptions } = await backup()
-      const {
-        options: { from },
-        json,
-      } = parseOptions(rest, restoreOptions)
-      const { DATA_DIR } = readSettings(process.env)
-      if (typeof from !== 'string')
-        throw fault('INVALID_FIELD', { field: 'from', why: 'is required' })
-      if (await askServer(DATA_DIR, 'restore', {}))
-        throw fault('INVALID_FIELD', {
-          field: 'DATA_DIR',
-          why: 'a server runs on it; stop it first',
-        })
-      return report({ ok: true, result: await restore(from, DATA_DIR) }, json)
-    }
-    default:
-      return command(words, rest)
-  }
+  if (words.join(' ') !== 'start') return command(words, rest)
+  return parseArgs({
+    args: rest,
+    options: { check: { type: 'boolean' }, json: { type: 'boolean' } },
+  }).values.check
+    ? checkStart(rest.includes('--json'))
+    : start()
 }

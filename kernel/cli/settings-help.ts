@@ -1,7 +1,8 @@
 // Every setting with its default and its meaning, for `--help` and for docs/settings.md.
 import { Type as t, type TSchema } from 'typebox'
 import type { Plugin } from '../plugin.ts'
-import { envName, KernelSettings, propertiesOf, ratesOf } from '../settings.ts'
+import { KernelSettings } from '../kernel-settings.ts'
+import { envName, propertiesOf, ratesOf } from '../settings.ts'
 
 export type SettingHelp = {
   readonly name: string

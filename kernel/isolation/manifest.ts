@@ -2,7 +2,7 @@
 // thread and process are declared here too.
 import type { Contract } from '#contracts/contract.ts'
 import type { Rate } from '#ports/limits.ts'
-import type { Plugin } from '../plugin.ts'
+import type { Command, Plugin } from '../plugin.ts'
 
 /** Limits of one plugin's thread, chosen by the operator. */
 export type ResourceLimits = {
@@ -31,10 +31,7 @@ export type Manifest = Pick<
   readonly contract?: Contract
   readonly jobs: Readonly<Record<string, NonNullable<Plugin['jobs']>[string]['options'] | null>>
   readonly commands: Readonly<
-    Record<
-      string,
-      Pick<NonNullable<Plugin['commands']>[string], 'summary' | 'options' | 'needsServer'>
-    >
+    Record<string, Pick<Command<never>, 'summary' | 'options' | 'needsServer'>>
   >
   readonly contributes: readonly { readonly point: string; readonly remote: boolean }[]
   /** Sentences about parts of the plugin that cannot run in a thread. */
@@ -64,6 +61,33 @@ export type Hello =
   | { readonly manifest: Manifest; readonly items: readonly Item[] }
   | { readonly refused: string }
 
+/** Why it cannot live in a thread, a part of a sentence for each reason. */
+const unfitnessOf = ({
+  provides,
+  records,
+  contract,
+  uses = {},
+  commands = {},
+  contributes = [],
+}: Plugin): string[] => [
+  ...Object.keys(provides ?? {}).map(
+    one => `it provides the service ${one}, and others call a service without waiting`,
+  ),
+  ...(records ? ['it keeps records of live work'] : []),
+  ...Object.entries(contract ?? {})
+    .filter(([, row]) => row.streamed !== undefined)
+    .map(([key]) => `${key} reads a streamed body`),
+  ...Object.values(uses)
+    .filter(({ id, kind }) => kind === 'point' || id === 'port:host' || id === 'port:plugins')
+    .map(({ id }) => `it uses ${id}, which answers without waiting`),
+  ...Object.entries(commands)
+    .filter(([, one]) => 'offline' in one)
+    .map(([one]) => `its command "${one}" works on the whole installation`),
+  ...contributes
+    .filter(({ remote }) => !remote)
+    .map(({ point }) => `it contributes to ${point}, whose items are asked without waiting`),
+]
+
 export function manifestOf(plugin: Plugin): Manifest {
   const {
     name,
@@ -83,21 +107,6 @@ export function manifestOf(plugin: Plugin): Manifest {
     commands = {},
     contributes = [],
   } = plugin
-  const unfit = [
-    ...Object.keys(plugin.provides ?? {}).map(
-      one => `it provides the service ${one}, and others call a service without waiting`,
-    ),
-    ...(plugin.records ? ['it keeps records of live work'] : []),
-    ...Object.entries(contract ?? {})
-      .filter(([, row]) => row.streamed !== undefined)
-      .map(([key]) => `${key} reads a streamed body`),
-    ...Object.values(uses)
-      .filter(({ id, kind }) => kind === 'point' || id === 'port:host' || id === 'port:plugins')
-      .map(({ id }) => `it uses ${id}, which answers without waiting`),
-    ...contributes
-      .filter(({ remote }) => !remote)
-      .map(({ point }) => `it contributes to ${point}, whose items are asked without waiting`),
-  ]
   const data = {
     name,
     version,
@@ -112,15 +121,21 @@ export function manifestOf(plugin: Plugin): Manifest {
     names,
     emits,
     contract,
-    unfit,
+    unfit: unfitnessOf(plugin),
     jobs: Object.fromEntries(
       Object.entries(jobs).map(([job, { options }]) => [job, options ?? null]),
     ),
     commands: Object.fromEntries(
-      Object.entries(commands).map(([command, { summary, options, needsServer }]) => [
-        command,
-        { summary, options, needsServer },
-      ]),
+      Object.entries(commands).flatMap(([command, one]) =>
+        'offline' in one
+          ? []
+          : [
+              [
+                command,
+                { summary: one.summary, options: one.options, needsServer: one.needsServer },
+              ],
+            ],
+      ),
     ),
     contributes: contributes.map(({ point, remote = false }) => ({ point, remote })),
   }

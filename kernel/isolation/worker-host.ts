@@ -5,7 +5,7 @@ import { SystemClock, type Clock } from '#ports/clock.ts'
 import { loadAdapter } from '../adapters.ts'
 import { createInstance, type Instance } from '../instance.ts'
 import { createSteps } from '../loading/steps.ts'
-import type { Plugin } from '../plugin.ts'
+import type { Command, Plugin } from '../plugin.ts'
 import { remoteProxy } from './remote-proxy.ts'
 import { createRpc, type Rpc, type Message } from './rpc.ts'
 import type { Item, Start } from './manifest.ts'
@@ -34,7 +34,9 @@ const offers = (
   job: ({ name, values }: { name: string; values: Values }) =>
     instance.within(values, plugin.jobs![name]!.run),
   command: ({ name, options }: { name: string; options: unknown }) =>
-    instance.within({}, deps => plugin.commands![name]!.run(deps, options as never)),
+    instance.within({}, deps =>
+      (plugin.commands![name] as Command<never>).run(deps, options as never),
+    ),
   item: ({ at, method, args }: { at: number; method: string; args: unknown[] }) =>
     (instance.items[at]!.item as Record<string, (...args: unknown[]) => unknown>)[method]!(...args),
   health: () => plugin.health?.(instance.cradle as never),

@@ -65,6 +65,12 @@ export function checkDeclared(plugin: Plugin): void {
   const bad = Object.keys(plugin.contract ?? {}).find(key => !row.test(key))
   if (bad !== undefined)
     throw refuse(`declares ${bad}, whose path is not made of plain words and {parameters}.`)
+  const whole = Object.entries(plugin.commands ?? {}).find(([, one]) => 'offline' in one)
+  if (whole && plugin.may?.installation === undefined)
+    throw refuse(
+      `has the command "${whole[0]}", which works on the whole installation, and does not ` +
+        "declare what for (may: { installation: '…' }).",
+    )
   const missing = callables(plugin).find(([, value]) => !isFunction(value))
   if (missing) throw refuse(`needs a function as ${missing[0]}.`)
   const validator = createValidator()

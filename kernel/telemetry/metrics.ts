@@ -93,3 +93,4 @@ export function createMetrics(others: readonly Metric[]) {
     gaugeStreams,
   }
 }
+export type Metrics = ReturnType<typeof createMetrics>

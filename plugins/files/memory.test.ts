@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { commandLine, endProcesses, startProcess } from '../../test/kit/process.ts'
+import { commandLine, endProcesses, startProcess } from '../../test/support/process.ts'
 
 const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-'))
 const mebibyte = 1 << 20

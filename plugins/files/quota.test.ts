@@ -6,7 +6,7 @@ import { memoryBlobs } from '#adapters/blobs/memory.ts'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import { base64, startFiles } from '../../test/http/files-kit.ts'
 import { createUsage } from './usage.ts'
-import { endServers, readEvents, startServer } from '../../test/kit/server.ts'
+import { endServers, readEvents, startServer } from '../../test/conformance/plugin/server.ts'
 
 test('a full organisation is told its files and bytes; what goes makes room', async () => {
   const server = await startFiles({

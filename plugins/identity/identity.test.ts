@@ -2,7 +2,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { manualClock } from '#adapters/clock/manual.ts'
 import { memoryMail } from '#adapters/mail/memory.ts'
-import { startServer, type Answer } from '../../test/kit/server.ts'
+import { startServer, type Answer } from '../../test/conformance/plugin/server.ts'
 
 type Pair = { access_token: string; refresh_token: string; token_type: string; expires_in: number }
 const password = 'correct horse battery'

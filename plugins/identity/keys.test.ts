@@ -3,7 +3,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { manualClock } from '#adapters/clock/manual.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { startServer, type Answer } from '../../test/kit/server.ts'
+import { startServer, type Answer } from '../../test/conformance/plugin/server.ts'
 import { Keys, Users, type Key } from './collections.ts'
 
 type Created = {

@@ -1,10 +1,10 @@
 // Commands about adapters: which there are, whether one keeps its port's promises, and adapters
-// from packages. They run before any is bound,
-// so that a storage can be added to an installation which cannot start without it; whoever runs
-// them hands in what they need of the kernel.
+// from packages. They run before any is bound, so that a storage can be added to an installation
+// which cannot start without it.
 import { existsSync, readdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { Type as t, type TSchema } from 'typebox'
+import { Type as t, type Static, type TSchema } from 'typebox'
+import { offlineCommand, type Installation } from '#kernel'
 import { packagesIn, refuse } from './packages/packages.ts'
 
 /**
@@ -19,50 +19,19 @@ export type Added = {
   /** `<port> <scheme>:`, with commas between them. */
   readonly adapters: string
 }
-export type Tools = {
-  readonly dataDir: string
-  readonly ports: readonly string[]
-  /** Of ADAPTERS_DIR and of what was added. */
-  readonly folders: readonly string[]
-  readonly added: readonly Added[]
-  /** Replaces `added`. */
-  save(packages: readonly Added[]): void
-  schemesOf(port: string, folders: readonly string[]): string[]
-  /** Imports an adapter; INVALID_FIELD where the file has none. */
-  loadAdapter(
-    port: string,
-    setting: string,
-    url: string,
-    folders: readonly string[],
-  ): Promise<unknown>
-  check(asked: {
-    readonly port: string
-    readonly url: string
-    readonly on?: string
-    readonly letters?: string
-  }): Promise<object>
-}
-type Command = {
-  readonly summary: string
-  readonly options: TSchema
-  readonly run: (options: unknown) => Promise<unknown>
-}
-
 const word = (description: string) => t.String({ 'x-operand': true, description })
 const just = <P extends Record<string, TSchema>>(properties: P) =>
   t.Object(properties, { additionalProperties: false })
 
-export function adapterCommands({
-  dataDir: given,
-  ports,
-  folders,
-  added,
-  save,
-  schemesOf,
-  loadAdapter,
-  check,
-}: Tools): ReadonlyMap<string, Command> {
-  const dataDir = resolve(given)
+function adaptersOf({
+  settings,
+  env,
+  json,
+  print,
+  adapters: { ports, folders, added: saved, save, schemesOf, load },
+}: Installation) {
+  const dataDir = resolve(settings.DATA_DIR)
+  const added = saved as readonly Added[]
   const packages = packagesIn(join(dataDir, 'adapters'))
   const without = (name: string) => added.filter(one => one.package !== name)
   /** By their places alone, as those of ADAPTERS_DIR are found: `<port>/<scheme>.js`. */
@@ -89,7 +58,7 @@ export function adapterCommands({
     for (const { port, scheme } of offered) {
       if (schemesOf(port, others).includes(scheme))
         throw refuse(`${name} offers ${port} ${scheme}, which there is already`)
-      await loadAdapter(port, `${port}/${scheme.slice(0, -1)}.js`, scheme, [folder]).catch(
+      await load(port, `${port}/${scheme.slice(0, -1)}.js`, scheme, [folder]).catch(
         (error: Error) => {
           throw refuse(
             `${name} cannot be added: ${error.message.replaceAll(`${folder}/`, '')}`,
@@ -145,58 +114,66 @@ export function adapterCommands({
     packages.erase(name)
     return { package: name }
   }
-  return new Map<string, Command>([
-    [
-      'adapters list',
-      {
-        summary:
-          'Which ports there are, by which URLs each can be bound, and which packages were added.',
-        options: just({}),
-        run: list,
-      },
-    ],
-    [
-      'adapters check',
-      {
-        summary:
-          'Runs the conformance kit of a port against an adapter; {n} in a URL is another ' +
-          'place for each check.',
-        options: just({
-          port: word('A port.'),
-          url: word("As the port's setting has it."),
-          on: t.Optional(
-            t.String({
-              description:
-                '<port>=<url> of what it rides on, several with spaces between them; in ' +
-                'memory otherwise.',
-            }),
-          ),
-          letters: t.Optional(
-            t.String({
-              description: 'For mail: the folder in which what is sent arrives as .eml files.',
-            }),
-          ),
-        }),
-        run: options => check(options as Parameters<typeof check>[0]),
-      },
-    ],
-    [
-      'adapters add',
-      {
-        summary:
-          'Installs a package of adapters (name@version, or a tarball) for the next start, ' +
-          'in place of its other version. Its install scripts are not run.',
-        options: just({ package: word('As npm takes it.') }),
-        run: options => add((options as { package: string }).package),
-      },
-    ],
-    [
-      'adapters remove',
-      {
-        summary: 'Takes a package of adapters out, and its folders away.',
-        options: just({ package: word('Its name.') }),
-        run: options => remove((options as { package: string }).package),
-      },
-    ],
-  ])
+  // Long work tells how far it is; what failed is told again, together.
+  const check = async (given: Asked) => {
+    const { checkAdapter } = await import('../../test/conformance/check/check.ts')
+    const found = await checkAdapter({
+      ...given,
+      folders,
+      env,
+      onChecked: ({ check: title, result, detail }) =>
+        print(`${result.padEnd(11)} ${title}${detail ? `: ${detail}` : ''}`),
+    })
+    return json ? found : { ...found, checks: undefined }
+  }
+  return { list, add, remove, check }
+}
+
+const asked = just({
+  port: word('A port.'),
+  url: word("As the port's setting has it."),
+  on: t.Optional(
+    t.String({
+      description:
+        '<port>=<url> of what it rides on, several with spaces between them; in memory otherwise.',
+    }),
+  ),
+  letters: t.Optional(
+    t.String({
+      description: 'For mail: the folder in which what is sent arrives as .eml files.',
+    }),
+  ),
+})
+type Asked = Static<typeof asked>
+
+export const adapterCommands = {
+  'adapters list': offlineCommand({
+    summary:
+      'Which ports there are, by which URLs each can be bound, and which packages were added.',
+    options: just({}),
+    offline: true,
+    run: installation => adaptersOf(installation).list(),
+  }),
+  'adapters check': offlineCommand({
+    summary:
+      'Runs the conformance kit of a port against an adapter; {n} in a URL is another ' +
+      'place for each check.',
+    options: asked,
+    offline: true,
+    run: (installation, options) => adaptersOf(installation).check(options),
+  }),
+  'adapters add': offlineCommand({
+    summary:
+      'Installs a package of adapters (name@version, or a tarball) for the next start, ' +
+      'in place of its other version. Its install scripts are not run.',
+    options: just({ package: word('As npm takes it.') }),
+    offline: true,
+    run: (installation, given) => adaptersOf(installation).add(given.package),
+  }),
+  'adapters remove': offlineCommand({
+    summary: 'Takes a package of adapters out, and its folders away.',
+    options: just({ package: word('Its name.') }),
+    offline: true,
+    run: (installation, given) => adaptersOf(installation).remove(given.package),
+  }),
 }

@@ -1,20 +1,12 @@
-// A copy of the embedded default while it runs, and its way back; whoever runs them hands in what
-// they need of the kernel. Other adapters are saved by their operators' own tools.
+// A copy of the embedded default while it runs, and its way back. Other adapters are saved by their
+// operators' own tools.
 import { existsSync, readdirSync, chmodSync, mkdirSync } from 'node:fs'
 import { copyFile, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { Type as t } from 'typebox'
-import { fault } from '#kernel'
+import { fault, offlineCommand, type Installation } from '#kernel'
 import type { SearchEngine } from '#ports/search.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-
-type Settings = {
-  readonly DATA_DIR: string
-  readonly STORAGE_URL: string
-  readonly EVENTLOG_URL?: string
-  readonly BLOBS_URL?: string
-  readonly SEARCH_URL?: string
-}
 
 const database = 'platform.db'
 const index = 'search.db'
@@ -47,7 +39,7 @@ function requireEmbedded({
   EVENTLOG_URL = STORAGE_URL,
   BLOBS_URL = 'file:',
   SEARCH_URL = 'sqlite:',
-}: Settings): void {
+}: Installation['settings']): void {
   for (const [setting, value, name] of [
     ['STORAGE_URL', STORAGE_URL, database],
     ['EVENTLOG_URL', EVENTLOG_URL, database],
@@ -94,49 +86,35 @@ async function copyTree(from: string, to: string): Promise<void> {
   await sync(to)
 }
 
-export const backupOptions = t.Object(
-  { to: t.String({ minLength: 1, description: 'The folder to make.' }) },
-  { additionalProperties: false },
-)
-
 /**
  * The database first, then the files: blobs are only ever added, so every one that the copy names
  * is there.
  */
-export const backupCommand = (
-  settings: Settings,
+export async function backUp(
+  settings: Installation['settings'],
   storage: StorageEngine,
   search: SearchEngine,
-) => ({
-  summary: 'Copies the embedded installation into an empty folder while it runs.',
-  options: backupOptions,
-  async run(options: unknown) {
-    const to = resolve((options as { to: string }).to)
-    const dataDir = resolve(settings.DATA_DIR)
-    if (!storage.backup)
-      throw fault('UNAVAILABLE', { what: 'backup', why: 'this storage is saved by its own tools' })
-    requireEmbedded(settings)
-    if (isWithin(to, dataDir))
-      throw fault('INVALID_FIELD', { field: 'to', why: 'must lie outside of DATA_DIR' })
-    requireEmpty(to, 'to')
-    try {
-      await storage.backup(join(to, database))
-      await search.backup?.(join(to, index))
-      await copyTree(dataDir, to)
-    } catch (error) {
-      // Half a copy must not be taken for one, nor stand in the way of the next.
-      for (const name of await readdir(to))
-        await rm(join(to, name), { recursive: true, force: true })
-      throw error
-    }
-    return { to }
-  },
-})
-
-export const restoreOptions = t.Object(
-  { from: t.String({ minLength: 1, description: 'The folder that a backup made.' }) },
-  { additionalProperties: false },
-)
+  path: string,
+): Promise<{ to: string }> {
+  const to = resolve(path)
+  const dataDir = resolve(settings.DATA_DIR)
+  if (!storage.backup)
+    throw fault('UNAVAILABLE', { what: 'backup', why: 'this storage is saved by its own tools' })
+  requireEmbedded(settings)
+  if (isWithin(to, dataDir))
+    throw fault('INVALID_FIELD', { field: 'to', why: 'must lie outside of DATA_DIR' })
+  requireEmpty(to, 'to')
+  try {
+    await storage.backup(join(to, database))
+    await search.backup?.(join(to, index))
+    await copyTree(dataDir, to)
+  } catch (error) {
+    // Half a copy must not be taken for one, nor stand in the way of the next.
+    for (const name of await readdir(to)) await rm(join(to, name), { recursive: true, force: true })
+    throw error
+  }
+  return { to }
+}
 
 /**
  * With the server stopped: a copy becomes the DATA_DIR. The database comes last, so that a restore
@@ -164,3 +142,33 @@ export async function restore(
   await sync(to)
   return { from: source, to }
 }
+
+export const backupCommand = offlineCommand({
+  summary: 'Copies the embedded installation into an empty folder while it runs.',
+  options: t.Object(
+    { to: t.String({ minLength: 1, description: 'The folder to make.' }) },
+    { additionalProperties: false },
+  ),
+  offline: true,
+  joins: true,
+  async run({ settings, bind }, { to }) {
+    const { engine } = await bind({}, ['storage', 'search'])
+    return backUp(settings, engine('storage'), engine('search'), to)
+  },
+})
+export const restoreCommand = offlineCommand({
+  summary: 'Makes a copy the DATA_DIR; the server is stopped.',
+  options: t.Object(
+    { from: t.String({ minLength: 1, description: 'The folder that a backup made.' }) },
+    { additionalProperties: false },
+  ),
+  offline: true,
+  async run({ settings: { DATA_DIR }, isServed }, { from }) {
+    if (await isServed())
+      throw fault('INVALID_FIELD', {
+        field: 'DATA_DIR',
+        why: 'a server runs on it; stop it first',
+      })
+    return restore(from, DATA_DIR)
+  },
+})

@@ -12,6 +12,9 @@ import {
 } from '#kernel'
 import { SystemClock } from '#ports/clock.ts'
 import { Storage } from '#ports/storage.ts'
+import { adapterCommands } from './adapters.ts'
+import { backupCommand, restoreCommand } from './backup.ts'
+import { copyCommand } from './copy/command.ts'
 import { createInstaller, type Installer } from './packages/plugin-installer.ts'
 import { across, StoredPackages, Parts } from './packages/package-store.ts'
 import { isToken } from './token.ts'
@@ -62,7 +65,7 @@ export default definePlugin({
   uses: { plugins: Plugins, storage: Storage, clock: SystemClock },
   collections: [StoredPackages, Parts],
   system: [across],
-  may: { plugins: 'what operators choose' },
+  may: { plugins: 'what operators choose', installation: 'copies of it, and its adapters' },
   config: t.Object({
     token: t.Optional(
       t.String({
@@ -187,6 +190,10 @@ export default definePlugin({
       run: ({ plugins }: { plugins: PluginRegistry }, { path, isolated }) =>
         plugins.check(path, isolated ? { isolated: true } : {}),
     }),
+    backup: backupCommand,
+    ...adapterCommands,
+    'storage copy': copyCommand,
+    restore: restoreCommand,
   },
   contributes: [
     into(PluginFiles, ({ installer }: { installer: Installer }) => installer.files),

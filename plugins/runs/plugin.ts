@@ -1,5 +1,6 @@
 import { events } from '#contracts/events.ts'
-import { runs as runRows, sessions as sessionRows } from '#contracts/runs.ts'
+import { runs as runRows } from '#contracts/runs.ts'
+import { sessions as sessionRows } from '#contracts/sessions.ts'
 import { Type as t } from 'typebox'
 import { command, definePlugin, Host, into, Broadcast, type KernelInfo, type Json } from '#kernel'
 import type { Log } from '#ports/adapter.ts'

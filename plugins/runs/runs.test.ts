@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Ledger } from '#ports/billing.ts'
-import { readEvents, startServer, type Account } from '../../test/kit/server.ts'
+import { readEvents, startServer, type Account } from '../../test/conformance/plugin/server.ts'
 
 const server = await startServer({
   env: {

@@ -1,6 +1,6 @@
 // What a living server says of itself: its metrics, and over the debugger's protocol what no metric
 // tells (the heap after a collection, the listeners of all emitters).
-import type { Process } from '../kit/process.ts'
+import type { Process } from '../support/process.ts'
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { parseArgs } from 'node:util'
-import { freePort, signUp, startProcess } from '../kit/process.ts'
+import { freePort, signUp, startProcess } from '../support/process.ts'
 import { circumstances, writeChapter } from './report.ts'
 
 const { values } = parseArgs({

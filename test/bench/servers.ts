@@ -3,7 +3,7 @@ import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_pr
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { commandLine } from '../kit/process.ts'
+import { commandLine } from '../support/process.ts'
 
 const home = resolve(import.meta.dirname, '../..')
 export const peerDir = join(import.meta.dirname, 'langgraph-js')

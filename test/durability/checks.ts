@@ -1,7 +1,7 @@
 // What must hold of every run, whatever befell its server: told from what its client saw, from its
 // log, and by `verify`.
 import * as assert from 'uvu/assert'
-import { commandLine } from '../kit/process.ts'
+import { commandLine } from '../support/process.ts'
 import { isTerminal, seenIn, type Client, type Follower, type Seen } from './client.ts'
 
 /** What the client saw is the run's whole log, seen once, and that ended once. Answers it. */

@@ -1,7 +1,7 @@
 // A client as a user would write it: it asks again under one key until it is answered, and comes
 // back to a stream with its cursor.
 import * as assert from 'uvu/assert'
-import { tokenOf, type Signed } from '../kit/process.ts'
+import { tokenOf, type Signed } from '../support/process.ts'
 
 export type Seen = {
   readonly id: number

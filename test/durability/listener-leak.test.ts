@@ -3,7 +3,7 @@
 import { queryObjects } from 'node:v8'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startServer } from '../kit/server.ts'
+import { startServer } from '../conformance/plugin/server.ts'
 
 test('no signal of a tool call, of a question or of a stream outlives its run', async () => {
   const server = await startServer({

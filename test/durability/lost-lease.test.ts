@@ -8,7 +8,7 @@ import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { Runs, streamOf } from '../../plugins/runs/collections.ts'
 import { verifyRun } from '../../plugins/runs/verify/verify.ts'
-import { readEvents, startServer } from '../kit/server.ts'
+import { readEvents, startServer } from '../conformance/plugin/server.ts'
 
 test('a driver that lost its lease does not announce itself: the next has its number', async () => {
   const memory = memoryStorage({ now: () => Date.now() } as Clock)

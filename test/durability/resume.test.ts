@@ -3,7 +3,7 @@ import { createServer, connect, type AddressInfo, type Socket } from 'node:net'
 import { EventSource } from 'eventsource'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startServer } from '../kit/server.ts'
+import { startServer } from '../conformance/plugin/server.ts'
 
 const runsCount = 200
 const tokens = 25

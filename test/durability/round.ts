@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import * as assert from 'uvu/assert'
-import { endProcesses, freePort, signUp, startProcess, type Process } from '../kit/process.ts'
+import { endProcesses, freePort, signUp, startProcess, type Process } from '../support/process.ts'
 import { sameRuns, verifiesClean } from './checks.ts'
 import { createClient, pause, type Client, type Follower } from './client.ts'
 import { checkRun, live, modelsUrl, wishOf } from './load.ts'
@@ -164,7 +164,7 @@ export async function playRuns(
 export async function playRound(
   settings: Env,
   befalls: (round: Round) => Promise<void>,
-  whose: { readonly others?: boolean } = {},
+  size: Partial<Size> & { readonly others?: boolean } = {},
 ): Promise<void> {
   const { env, server: first, client } = await open(settings)
   let server = first
@@ -180,6 +180,6 @@ export async function playRound(
           server = await startProcess({ ...env, ...changed })
         },
       }),
-    whose,
+    size,
   )
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { signUp, startProcess } from '../kit/process.ts'
+import { signUp, startProcess } from '../support/process.ts'
 
 const delayMs = 250
 /**

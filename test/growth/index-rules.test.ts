@@ -3,11 +3,11 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { manualClock } from '#adapters/clock/manual.ts'
 import { all, behind, conditions } from '#adapters/_shared/mongodb/filters.ts'
-import { indexesOf, sortOf } from '#adapters/_shared/mongodb/indexes.ts'
+import { indexesOf, sortOf } from '#adapters/storage/mongodb/indexes.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
 import type { Collection, Query, StorageEngine, Where } from '#ports/storage.ts'
-import { serves, type IndexSpec } from '../kit/index-rules.ts'
-import { endServers, readEvents, startServer } from '../kit/server.ts'
+import { serves, type IndexSpec } from '../support/databases/index-rules.ts'
+import { endServers, readEvents, startServer } from '../conformance/plugin/server.ts'
 
 type Shape = {
   readonly collection: Collection

@@ -3,7 +3,7 @@
 //   npm run fuzz [-- --seconds 60] [--seed 1]
 import { parseArgs } from 'node:util'
 import fc from 'fast-check'
-import { startServer, type TestServer } from '../kit/server.ts'
+import { startServer, type TestServer } from '../conformance/plugin/server.ts'
 import { headerOf, say, type Heard } from './wire.ts'
 
 const oneOf = (...values: string[]) => fc.constantFrom(...values)

@@ -2,7 +2,7 @@
 // words or hangs up, and is there for the next at once.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endServers, startServer } from '../kit/server.ts'
+import { endServers, startServer } from '../conformance/plugin/server.ts'
 import { hostileRequests } from './requests.ts'
 import { headerOf, say } from './wire.ts'
 

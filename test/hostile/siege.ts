@@ -16,8 +16,8 @@ import {
   startProcess,
   tokenOf,
   type Signed,
-} from '../kit/process.ts'
-import { readEvents } from '../kit/server.ts'
+} from '../support/process.ts'
+import { readEvents } from '../conformance/plugin/server.ts'
 
 const help = `npm run siege -- [--seconds 600] [--runs 200] [--clients 12]
 

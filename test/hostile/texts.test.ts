@@ -3,7 +3,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readEvents, startServer } from '../kit/server.ts'
+import { readEvents, startServer } from '../conformance/plugin/server.ts'
 
 /** A bound for a machine under load; a process that is held up stays so for seconds. */
 const heldUpMsMax = 1000

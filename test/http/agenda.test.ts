@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { freshDatabase, mongoUrl } from '../kit/mongodb.ts'
-import { endProcesses, signUp, startProcess } from '../kit/process.ts'
+import { freshDatabase, mongoUrl } from '../support/databases/mongodb.ts'
+import { endProcesses, signUp, startProcess } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-agenda-'))
 

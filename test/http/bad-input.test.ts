@@ -3,8 +3,8 @@
 import { gzipSync } from 'node:zlib'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sample, sampleQuery, wrongs } from '../kit/sample.ts'
-import { startServer, type Answer } from '../kit/server.ts'
+import { sample, sampleQuery, wrongs } from '../conformance/plugin/sample.ts'
+import { startServer, type Answer } from '../conformance/plugin/server.ts'
 
 const free = Object.fromEntries(
   [

@@ -11,7 +11,7 @@ import {
   type UploadsApi,
 } from '../../plugins/files/api.ts'
 import { loadPlugins } from '../../kernel/management/sources.ts'
-import { startServer, type Account, type Answer } from '../kit/server.ts'
+import { startServer, type Account, type Answer } from '../conformance/plugin/server.ts'
 
 export const base64 = (content: string | Uint8Array) => Buffer.from(content).toString('base64')
 

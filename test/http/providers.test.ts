@@ -6,9 +6,9 @@ import * as assert from 'uvu/assert'
 import { definePlugin, into } from '#kernel'
 import { loadPlugins } from '../../kernel/management/sources.ts'
 import { Tools, type Tool } from '../../plugins/runs/api.ts'
-import { startModelServer, type WireName } from '../kit/model-servers/server.ts'
-import type { Asked, Turn } from '../kit/model-servers/turn.ts'
-import { readEvents, startServer } from '../kit/server.ts'
+import { startModelServer, type WireName } from '../support/model-servers/server.ts'
+import type { Asked, Turn } from '../support/model-servers/turn.ts'
+import { readEvents, startServer } from '../conformance/plugin/server.ts'
 
 const KEY = 'sk-planted-0123456789'
 const Sum = t.Object({ a: t.Number(), b: t.Number() })

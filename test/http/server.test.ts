@@ -4,7 +4,7 @@ import { EventSource } from 'eventsource'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { loadPlugins } from '../../kernel/management/sources.ts'
-import { startServer } from '../kit/server.ts'
+import { startServer } from '../conformance/plugin/server.ts'
 
 const server = await startServer({
   env: {

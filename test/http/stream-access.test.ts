@@ -5,8 +5,8 @@ import { manualClock } from '#adapters/clock/manual.ts'
 import { definePlugin } from '#kernel'
 import { loadPlugins } from '../../kernel/management/sources.ts'
 import { Accounts, type AccountsApi } from '../../plugins/identity/api.ts'
-import { lasting } from '../kit/engine.ts'
-import { endServers, startServer, type TestServer } from '../kit/server.ts'
+import { lasting } from '../support/engine.ts'
+import { endServers, startServer, type TestServer } from '../conformance/plugin/server.ts'
 
 const password = 'correct horse battery'
 let accounts: AccountsApi

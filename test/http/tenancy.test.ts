@@ -2,9 +2,9 @@
 // organisation, by a colleague and by nobody.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { orgMemberOf } from '../kit/org-member.ts'
-import { refsOf, sample, sampleQuery } from '../kit/sample.ts'
-import { startServer, type Account } from '../kit/server.ts'
+import { orgMemberOf } from '../support/org-member.ts'
+import { refsOf, sample, sampleQuery } from '../conformance/plugin/sample.ts'
+import { startServer, type Account } from '../conformance/plugin/server.ts'
 
 const server = await startServer({
   env: {

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert'
 import { definePlugin, into, point, type Plugin } from '#kernel'
 import { collection } from '#ports/storage.ts'
 import { memoryStorage } from '../../adapters/storage/memory.ts'
-import { endServers, startServer } from '../kit/server.ts'
+import { endServers, startServer } from '../conformance/plugin/server.ts'
 
 const never = () => new Promise<never>(() => undefined)
 const Words = point<string>('words')

@@ -18,7 +18,12 @@ import { loadPlugins } from '../../kernel/management/sources.ts'
 import { scopedPort } from '../../kernel/scoped-ports/face.ts'
 import { Tools, type Tool } from '../../plugins/runs/api.ts'
 import { streamOf } from '../../plugins/runs/collections.ts'
-import { endServers, readEvents, startServer, type TestServer } from '../kit/server.ts'
+import {
+  endServers,
+  readEvents,
+  startServer,
+  type TestServer,
+} from '../conformance/plugin/server.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-declared-'))
 const base = { version: '1.0.0', kernel: '^1.0.0' } as const

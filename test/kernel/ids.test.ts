@@ -9,7 +9,7 @@ import { memoryStorage } from '../../adapters/storage/memory.ts'
 import { defineCollection } from '../../kernel/scoped-ports/define.ts'
 import { scopeStorage } from '../../kernel/scoped-ports/storage.ts'
 import { loadPlugins } from '../../kernel/management/sources.ts'
-import { endServers, startServer } from '../kit/server.ts'
+import { endServers, startServer } from '../conformance/plugin/server.ts'
 
 type Setting = { id: string; orgId: string; slug?: string; code?: string; rank?: number }
 const Settings = collection<Setting>({

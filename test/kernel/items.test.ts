@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert'
 import { definePlugin, into, point, type Plugin } from '#kernel'
 import { loadPlugins } from '../../kernel/management/sources.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
-import { endServers, readEvents, startServer } from '../kit/server.ts'
+import { endServers, readEvents, startServer } from '../conformance/plugin/server.ts'
 
 const sound = {
   name: 'look',

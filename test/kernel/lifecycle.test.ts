@@ -4,7 +4,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { definePlugin, into, point, service, type Plugin } from '#kernel'
 import { contract } from '#contracts/contract.ts'
-import { startServer, type TestServer } from '../kit/server.ts'
+import { startServer, type TestServer } from '../conformance/plugin/server.ts'
 
 const Greeting = service<{ greet(): string }>('greeting')
 const Words = point<string>('words')

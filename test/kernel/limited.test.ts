@@ -6,7 +6,7 @@ import { contract } from '#contracts/contract.ts'
 import { definePlugin, into } from '#kernel'
 import { loadPlugins } from '../../kernel/management/sources.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
-import { readEvents, startServer } from '../kit/server.ts'
+import { readEvents, startServer } from '../conformance/plugin/server.ts'
 
 const guest = definePlugin({
   name: 'guest',

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { called, calls, scriptedModel, resultsIn, says } from '../kit/scripted-model.ts'
-import { readEvents, startServer } from '../kit/server.ts'
+import { called, calls, scriptedModel, resultsIn, says } from '../support/scripted-model.ts'
+import { readEvents, startServer } from '../conformance/plugin/server.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-points-'))
 const folder = join(home, 'versioned')

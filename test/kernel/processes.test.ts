@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { lasting, until } from '../kit/engine.ts'
-import { startServer, type TestServer } from '../kit/server.ts'
+import { lasting, until } from '../support/engine.ts'
+import { startServer, type TestServer } from '../conformance/plugin/server.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'agent-platform-processes-'))
 const living: TestServer[] = []

@@ -6,7 +6,7 @@ import type { Plugin } from '#kernel'
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import type { HttpServer } from '#ports/http.ts'
 import type { Queue } from '#ports/queue.ts'
-import { endServers, startServer } from '../kit/server.ts'
+import { endServers, startServer } from '../conformance/plugin/server.ts'
 
 const row: Operation = {
   summary: 'For a test',
@@ -158,6 +158,15 @@ for (const [why, more, sentence] of [
       commands: { 'x y': { summary: '', options: { type: 'wrong' } as never, run: async () => 1 } },
     },
     /has no valid schema for the options of the command "x y"/,
+  ],
+  [
+    'a command on the whole installation without a reason',
+    {
+      commands: {
+        whole: { summary: '', options: t.Object({}), offline: true, run: async () => 1 },
+      },
+    },
+    /other 1\.0\.0 has the command "whole", which works on the whole installation, and does not/,
   ],
   [
     'an event whose data has no schema',

@@ -5,7 +5,7 @@ import { collection, type StorageEngine } from '#ports/storage.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import { scopeEventlog } from '../../kernel/scoped-ports/streams.ts'
 import { scopeStorage } from '../../kernel/scoped-ports/storage.ts'
-import { startServer } from '../kit/server.ts'
+import { startServer } from '../conformance/plugin/server.ts'
 
 type Note = { id: string; orgId: string; text: string }
 const Notes = collection<Note>({ name: 'notes', scope: 'tenant', index: [['orgId', 'text']] })

@@ -8,7 +8,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { helpOf } from '../../kernel/cli/settings-help.ts'
 import { loadPlugins } from '../../kernel/management/sources.ts'
-import { readCompose } from '../kit/compose.ts'
+import { readCompose } from '../support/compose.ts'
 
 const compose = readCompose()
 const { services } = compose

@@ -5,9 +5,14 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'
 import { definePlugin, fault } from '../../kernel/index.ts'
-import { lasting, startEngine } from '../kit/engine.ts'
-import { says } from '../kit/scripted-model.ts'
-import { endServers, readEvents, startServer, type TestServer } from '../kit/server.ts'
+import { lasting, startEngine } from '../support/engine.ts'
+import { says } from '../support/scripted-model.ts'
+import {
+  endServers,
+  readEvents,
+  startServer,
+  type TestServer,
+} from '../conformance/plugin/server.ts'
 
 const home = resolve(import.meta.dirname, '../..')
 const page = readFileSync(join(home, 'OPERATIONS.md'), 'utf8')

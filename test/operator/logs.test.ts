@@ -4,7 +4,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createLog } from '../../kernel/telemetry/log.ts'
 import { definePlugin, fault } from '../../kernel/index.ts'
-import { endServers, startServer } from '../kit/server.ts'
+import { endServers, startServer } from '../conformance/plugin/server.ts'
 
 type Line = { level: string; time: string; event: string } & Record<string, unknown>
 const linesOf = (logged: readonly string[]) => logged.map(line => JSON.parse(line) as Line)

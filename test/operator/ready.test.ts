@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { ports } from '../../kernel/adapters.ts'
-import { endServers, startServer } from '../kit/server.ts'
+import { endServers, startServer } from '../conformance/plugin/server.ts'
 
 type Ready = { status: string; checks: { name: string; ok: boolean; detail?: string }[] }
 type Pingable = { ping(): Promise<void> }

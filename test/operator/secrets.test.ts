@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createLog } from '../../kernel/telemetry/log.ts'
-import { endProcesses, signUp, startProcess } from '../kit/process.ts'
+import { endProcesses, signUp, startProcess } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-secrets-'))
 

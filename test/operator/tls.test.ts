@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { connect, type SecureVersion } from 'node:tls'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endProcesses, freePort, startProcess } from '../kit/process.ts'
+import { endProcesses, freePort, startProcess } from '../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-tls-'))
 const whereOpenssl = spawnSync('openssl', ['version']).status === 0 ? test : test.skip

@@ -3,8 +3,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { startCollector } from '../kit/collector.ts'
-import { endServers, readEvents, startServer } from '../kit/server.ts'
+import { startCollector } from '../support/collector.ts'
+import { endServers, readEvents, startServer } from '../conformance/plugin/server.ts'
 
 const [server, client, internal] = [2, 3, 1]
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'

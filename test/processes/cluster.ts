@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { createClient, type Client } from '../durability/client.ts'
 import { modelsUrl } from '../durability/load.ts'
 import type { Env } from '../durability/round.ts'
-import { endProcesses, signUp, startProcess, type Process } from '../kit/process.ts'
-import { startProxy, type Proxy } from '../kit/proxy.ts'
+import { endProcesses, signUp, startProcess, type Process } from '../support/process.ts'
+import { startProxy, type Proxy } from '../support/databases/proxy.ts'
 
 export type Role = 'all' | 'api' | 'worker'
 export type Member = {

@@ -9,8 +9,8 @@ import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { createClient } from '../durability/client.ts'
-import { readCompose, type Service } from '../kit/compose.ts'
-import { endProcesses, freePort, signUp, startProcess } from '../kit/process.ts'
+import { readCompose, type Service } from '../support/compose.ts'
+import { endProcesses, freePort, signUp, startProcess } from '../support/process.ts'
 import { openStore } from './store.ts'
 
 const store = await openStore()

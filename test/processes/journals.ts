@@ -3,7 +3,7 @@ import { systemClock } from '#adapters/clock/system.ts'
 import { mongoEventlog } from '#adapters/eventlog/mongodb.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import type { Follower } from '../durability/client.ts'
-import type { freshDatabase } from '../kit/mongodb.ts'
+import type { freshDatabase } from '../support/databases/mongodb.ts'
 
 /** How the runs stand that their readers saw no end of, for whoever has to find out why. */
 export async function toldOf(

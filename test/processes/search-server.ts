@@ -1,7 +1,7 @@
 // An OpenSearch for the tests that harm it, and a client beside the product, whose acknowledged
 // writes are asked for afterwards.
 import { pause } from '../durability/client.ts'
-import { openSearchUrl } from '../kit/opensearch.ts'
+import { openSearchUrl } from '../support/databases/opensearch.ts'
 import { startOpenSearch } from '../servers/opensearch.ts'
 import type { Started } from '../servers/server.ts'
 

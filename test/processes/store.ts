@@ -1,6 +1,6 @@
 // A MongoDB for the tests with several processes: one of this file's own, which may be killed, or
 // the user's.
-import { freshDatabase, mongoUrl } from '../kit/mongodb.ts'
+import { freshDatabase, mongoUrl } from '../support/databases/mongodb.ts'
 import { startMongo } from '../servers/mongodb.ts'
 import type { Server } from '../servers/server.ts'
 

@@ -7,9 +7,9 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { memoryLimits } from '#adapters/limits/memory.ts'
 import { systemClock } from '#adapters/clock/system.ts'
-import { lasting, until } from '../kit/engine.ts'
-import { endProcesses, startProcess } from '../kit/process.ts'
-import { endServers, startServer } from '../kit/server.ts'
+import { lasting, until } from '../support/engine.ts'
+import { endProcesses, startProcess } from '../support/process.ts'
+import { endServers, startServer } from '../conformance/plugin/server.ts'
 import { openStore } from './store.ts'
 
 type Said = {

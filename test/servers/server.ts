@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from '../kit/process.ts'
+import { freePort } from '../support/process.ts'
 
 /**
  * `why`: no server can be had here. `kill`: SIGKILL, and nothing more until `again`, which starts

@@ -3,7 +3,7 @@
 import { fault } from '#contracts/faults.ts'
 import type { Message, Model, ModelDelta, ModelProvider, ModelRequest } from '#ports/models.ts'
 import { continueInstruction } from '../../plugins/runs/engine/resume-plan.ts'
-import type { Process, World } from '../kit/sim.ts'
+import type { Process, World } from '../support/sim.ts'
 
 export type Reply = {
   readonly text?: string

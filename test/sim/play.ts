@@ -4,7 +4,7 @@ import type { Run } from '../../plugins/runs/collections.ts'
 import { answerOf, emptyState, foldOne } from '../../plugins/runs/journal/state.ts'
 import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
-import { seeded, type Choose, type Process } from '../kit/sim.ts'
+import { seeded, type Choose, type Moment, type Process } from '../support/sim.ts'
 import { actorOn, type Script } from './scripts.ts'
 import {
   caller,
@@ -16,6 +16,8 @@ import {
 
 export type Played = {
   readonly bad: string[]
+  readonly moments: readonly Moment[]
+  /** One line for each fault. */
   readonly trace: readonly string[]
   readonly steps: number
 }
@@ -88,7 +90,7 @@ async function judge(
         `session ${session.id} has a queue of ${session.queue.length}, said to be ` +
           `${session.queued}`,
       )
-  const isCalm = !cluster.world.trace.some(line => /(?:CRASH|STALL)$/.test(line))
+  const isCalm = cluster.world.trace.length === 0
   let sends = 0
   let pays = 0
   for (const [i, { run_id: id }] of actor.starts.entries()) {
@@ -197,7 +199,7 @@ async function removed(cluster: SimulatedCluster, process: Process, id: string):
 export async function play(
   script: Script,
   { choose, seed = 1, kind = 'drivers' }: Playing,
-): Promise<Played & { readonly stage: SimulatedCluster }> {
+): Promise<Played & { readonly cluster: SimulatedCluster }> {
   const cluster = await createSimulatedCluster({ choose, seed, kind, ...optionsOf(script) })
   let bad: string[] = []
   const ended = await cluster.act(async process => {
@@ -211,7 +213,8 @@ export async function play(
       if (active) bad.push(...(await removed(cluster, process, id)))
   })
   if (ended !== undefined) bad = [ended]
-  return { bad, stage: cluster, trace: cluster.world.trace, steps: cluster.world.steps() }
+  const { trace, moments } = cluster.world
+  return { bad, cluster, trace, moments, steps: cluster.world.steps() }
 }
 
 /**
@@ -220,7 +223,7 @@ export async function play(
  */
 export async function coldStart(script: Script, withheld: number): Promise<string[]> {
   const calm = faultsAt(new Map())
-  const { stage: before, bad } = await play(script, { choose: calm })
+  const { cluster: before, bad } = await play(script, { choose: calm })
   const runs = await before.runs()
   const ledger = await before.ledger()
   const logs = new Map<string, LoggedEvent[]>()

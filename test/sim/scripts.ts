@@ -2,7 +2,7 @@
 // come of it.
 import { hasCode, isFault } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
-import type { Process } from '../kit/sim.ts'
+import type { Process } from '../support/sim.ts'
 import type { Behaviour } from './model.ts'
 import { caller, type SimulatedCluster, type ClusterOptions } from './simulated-cluster.ts'
 

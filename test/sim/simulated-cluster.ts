@@ -1,8 +1,6 @@
 // The real run plugin in simulated processes: the kernel's own instance of it, on in-memory ports
 // that all processes share.
 import { ledgerOn } from '#adapters/billing/ledger.ts'
-import { memoryEventlog } from '#adapters/eventlog/memory.ts'
-import { memoryStorage } from '#adapters/storage/memory.ts'
 import { noTraces } from '#adapters/traces/off.ts'
 import type { Caller } from '#contracts/contract.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
@@ -16,21 +14,13 @@ import { readConfig } from '../../kernel/settings.ts'
 import { scopedPort } from '../../kernel/scoped-ports/face.ts'
 import { builtIn } from '../../plugins/runs/agents.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
-import {
-  EventBytes,
-  Runs,
-  SearchProgresses,
-  SearchRemovals,
-  Sessions,
-  textStreamOf,
-  type Run,
-} from '../../plugins/runs/collections.ts'
-import { ToolInvocations } from '../../plugins/runs/tools/audit-log.ts'
+import { Runs, Sessions, textStreamOf, type Run } from '../../plugins/runs/collections.ts'
 import type { Steps } from '../../kernel/loading/steps.ts'
 import runsPlugin from '../../plugins/runs/plugin.ts'
 import type { RunService } from '../../plugins/runs/runs.ts'
 import type { SessionService } from '../../plugins/runs/sessions/sessions.ts'
-import { createWorld, gone, seenBy, type Choose, type Process } from '../kit/sim.ts'
+import { createDisk, reads, writes } from './disk.ts'
+import { createWorld, gone, seenBy, type Choose, type Process } from '../support/sim.ts'
 import { simModel, type Behaviour, type Heard } from './model.ts'
 import { simTools, type Effects } from './tools.ts'
 
@@ -45,6 +35,14 @@ const usual = {
   RUNS_TAKES_MAX: '40',
   RUNS_DEATHS_MAX: '40',
   RUNS_EXCERPT_BYTES_MAX: '256',
+}
+/** By its settings: thousands of worlds have the same. */
+const configs = new Map<string, ReturnType<typeof readConfig>>()
+function configOf(env: Readonly<Record<string, string>>) {
+  const key = JSON.stringify(env)
+  const known = configs.get(key) ?? readConfig(runsPlugin, { ...usual, ...env })
+  configs.set(key, known)
+  return known
 }
 /** Bytes that one append takes: small, so that what is large is seen in small worlds. */
 const appendBytesMax = 2500
@@ -111,69 +109,6 @@ const smallDocuments = (storage: StorageEngine): Partial<StorageEngine> => {
   }
 }
 
-const writes = {
-  storage: ['insert', 'insertMany', 'update', 'updateMany', 'remove', 'removeMany'],
-  eventlog: ['append', 'trim', 'remove'],
-} as const
-const reads = { storage: ['get', 'find', 'count'], eventlog: ['read', 'bounds'] } as const
-type Write = {
-  readonly port: 'storage' | 'eventlog'
-  readonly method: string
-  readonly args: readonly unknown[]
-}
-
-/**
- * What is on disk, and what was applied but not synced: the machine that dies loses a part of the
- * latter, the last first.
- */
-export async function createDisk() {
-  let written: Write[] = []
-  let safe = 0
-  let engines = await blank()
-  let heads = new Map<string, number>()
-  async function blank(): Promise<{ storage: StorageEngine; eventlog: EventlogEngine }> {
-    const storage = memoryStorage({} as never)
-    for (const one of [
-      Runs,
-      Sessions,
-      EventBytes,
-      ToolInvocations,
-      SearchRemovals,
-      SearchProgresses,
-    ])
-      await storage.define(one as never)
-    await ledgerOn(storage, {} as never)
-    return { storage, eventlog: memoryEventlog() }
-  }
-  const act = ({ port, method, args }: Write) =>
-    (engines[port] as unknown as Record<string, (...args: unknown[]) => unknown>)[method]!(...args)
-  return {
-    engines: () => engines,
-    async write(one: Write): Promise<unknown> {
-      const done = await act(one)
-      written.push(one)
-      return done
-    },
-    async sync(): Promise<void> {
-      safe = written.length
-      heads = new Map()
-      for (const stream of new Set(
-        written.filter(({ port }) => port === 'eventlog').map(({ args }) => args[0] as string),
-      ))
-        heads.set(stream, (await engines.eventlog.bounds(stream)).last)
-    },
-    /** How far the stream is on disk. */
-    head: (stream: string) => heads.get(stream) ?? 0,
-    unsafe: () => written.length - safe,
-    /** The machine died: `kept` of the writes that were not synced made it. */
-    async lose(kept: number): Promise<void> {
-      written = written.slice(0, safe + kept)
-      engines = await blank()
-      for (const one of written) await act(one)
-    },
-  }
-}
-
 /**
  * `drivers`: two processes that do everything. `machine`: one, whose unsynced writes are lost when
  * it dies. `roles`: one takes requests, another drives, and no word passes between them.
@@ -205,7 +140,7 @@ export async function createSimulatedCluster({
   const loses = kind === 'machine'
   const world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed })
   const disk = given ?? (await createDisk())
-  const config = readConfig(runsPlugin, { ...usual, ...env })
+  const config = configOf(env)
   const effects: Effects = { once: [], keyed: [], none: 0, deaths: 0 }
   const living = new Map<Process, Services>()
   const roles = new Map<Process, Role>()

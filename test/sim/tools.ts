@@ -1,7 +1,7 @@
 // Tools whose effects upon the simulated world are counted.
 import { Type as t } from 'typebox'
 import type { Tool } from '../../plugins/runs/api.ts'
-import type { Process, World } from '../kit/sim.ts'
+import type { Process, World } from '../support/sim.ts'
 
 /** What the tools did, by the key of the call. */
 export type Effects = {

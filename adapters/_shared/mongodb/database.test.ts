@@ -2,8 +2,8 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { loadAdapter } from '../../../kernel/adapters.ts'
-import { mongoUrl } from '../../../test/kit/mongodb.ts'
-import { freePort } from '../../../test/kit/process.ts'
+import { mongoUrl } from '../../../test/support/databases/mongodb.ts'
+import { freePort } from '../../../test/support/process.ts'
 import { connect, hrefOf } from './database.ts'
 
 const read = async (value: string) =>

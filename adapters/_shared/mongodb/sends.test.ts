@@ -1,8 +1,8 @@
 // A call whose connection is gone before it took everything: the driver alone would wait for ever.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { freshDatabase, mongoUrl } from '../../../test/kit/mongodb.ts'
-import { startProxy } from '../../../test/kit/proxy.ts'
+import { freshDatabase, mongoUrl } from '../../../test/support/databases/mongodb.ts'
+import { startProxy } from '../../../test/support/databases/proxy.ts'
 import { connect, orFault } from './database.ts'
 
 /** More than the buffers of a connection on one machine take. */

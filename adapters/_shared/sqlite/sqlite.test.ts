@@ -10,8 +10,8 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
 import { collection, type StorageEngine, type Where } from '#ports/storage.ts'
-import { refuses } from '../../../test/kit/runner.ts'
-import { sqlitePlace } from '../../../test/kit/sqlite.ts'
+import { refuses } from '../../../test/conformance/runner.ts'
+import { sqlitePlace } from '../../../test/support/databases/sqlite.ts'
 import { systemClock } from '../../clock/system.ts'
 import { checkDurable, openDatabase } from './database.ts'
 import { sharedWriter } from './sharing.ts'
@@ -23,7 +23,9 @@ const things = collection<{ id: string; pad?: string; n?: number }>({
   scope: 'platform',
   index: [['n']],
 })
-const child = fileURLToPath(new URL('../../../test/kit/sqlite-child.ts', import.meta.url))
+const child = fileURLToPath(
+  new URL('../../../test/support/children/sqlite-child.ts', import.meta.url),
+)
 const pad = 'x'.repeat(2000)
 const turn = () => new Promise(resolve => setImmediate(resolve))
 

@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import restify from 'restify'
 import { fault } from '#contracts/faults.ts'
 import type { Route } from '#ports/http.ts'
-import type { Target } from '../../_shared/http/request-target.ts'
-import { createTemplates } from '../../_shared/http/templates.ts'
+import type { Target } from '../lib/request-target.ts'
+import { createTemplates } from '../lib/templates.ts'
 
 export type Routed = { readonly route: Route; readonly params: Readonly<Record<string, string>> }
 type Request = IncomingMessage & {

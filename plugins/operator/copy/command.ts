@@ -1,7 +1,7 @@
 // `storage copy`: moves an installation between adapters, with every server stopped. It runs before
-// any adapter is bound; whoever runs it hands in what it needs of the kernel.
+// any adapter is bound.
 import { Type as t, type Static } from 'typebox'
-import { fault } from '#kernel'
+import { fault, offlineCommand, type Chosen as Places, type Installation } from '#kernel'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
@@ -13,33 +13,14 @@ import { copyAll, type Side } from './copy.ts'
 const others = ['eventlog', 'blobs', 'search'] as const
 type Port = 'storage' | (typeof others)[number]
 /** The settings that choose adapters. */
-type Chosen = {
-  readonly STORAGE_URL: string
-  readonly EVENTLOG_URL?: string
-  readonly BLOBS_URL?: string
-  readonly SEARCH_URL?: string
-}
-type Bound = { engine<T>(name: string): T; close(): Promise<void> }
-export type Tools = {
-  readonly settings: { readonly QUEUE_URL: string; readonly DATA_DIR: string }
-  /**
-   * Opens ports as the settings choose them, with these in their place; `given` stands in for
-   * others.
-   */
-  bind(
-    chosen: Partial<Chosen>,
-    only: readonly (Port | 'clock')[],
-    given?: Readonly<Record<string, unknown>>,
-  ): Promise<Bound>
-  /** The URL that a port would be bound by. */
-  placeOf(port: Port, chosen: Chosen): string
-  /** A line for whoever waits. */
-  tell(line: string): void
+type Chosen = Places & { readonly STORAGE_URL: string }
+type Tools = Pick<Installation, 'bind' | 'placeOf' | 'tell'> & {
+  readonly settings: Pick<Installation['settings'], 'QUEUE_URL'>
 }
 
 const url = (description: string) => t.String({ minLength: 1, description })
 const followed = "default: what the settings say, else what follows from the storage's."
-export const copyOptions = t.Object(
+const copyOptions = t.Object(
   {
     from: url('The storage to read, as STORAGE_URL has it.'),
     to: url(
@@ -72,68 +53,73 @@ const chosen = (asked: Static<typeof copyOptions>, side: 'from' | 'to'): Chosen 
   ),
 })
 
-export const copyCommand = ({ settings, bind, placeOf, tell }: Tools) => ({
+export async function copyInstallation(
+  { settings, bind, placeOf, tell }: Tools,
+  asked: Static<typeof copyOptions>,
+) {
+  const source = chosen(asked, 'from')
+  const target = chosen(asked, 'to')
+  for (const [field, value] of Object.entries(asked))
+    if (!URL.canParse(value)) throw fault('INVALID_FIELD', { field, why: 'is not a URL' })
+  const moved = (['storage', ...others] as const).filter(
+    port => placeOf(port, source) !== placeOf(port, target),
+  )
+  const stays = others.filter(port => !moved.includes(port))
+  if (!moved.includes('storage'))
+    throw fault('INVALID_FIELD', { field: 'to', why: 'is where it is copied from' })
+  tell(
+    'No process may serve the source or the target until this has ended: an embedded ' +
+      'database refuses a second one, a server such as MongoDB does not.',
+  )
+  await using opened = new AsyncDisposableStack()
+  const open = async (
+    side: Partial<Chosen>,
+    only: readonly (Port | 'clock')[],
+    given?: Readonly<Record<string, unknown>>,
+  ) => {
+    const bound = await bind(side, only, given)
+    opened.defer(() => bound.close())
+    return bound
+  }
+  const clock = (await open({}, ['clock'])).engine<Clock>('clock')
+  const now = clock.now()
+  // Time stands still, so that what expires meanwhile expires on neither side.
+  const still: Clock = { ...clock, now: () => now }
+  const sideOf = async (side: Chosen): Promise<Side> => {
+    const { engine } = await open(side, moved, { clock: still })
+    const part = <T>(port: Port) => (moved.includes(port) ? { [port]: engine<T>(port) } : {})
+    return {
+      storage: engine<StorageEngine>('storage'),
+      ...part<EventlogEngine>('eventlog'),
+      ...part<BlobsEngine>('blobs'),
+      ...part<SearchEngine>('search'),
+    }
+  }
+  const described = moved.map(port => `${port} ${bare(placeOf(port, source))}`).join(', ')
+  const copied = await copyAll({
+    from: await sideOf(source),
+    to: await sideOf(target),
+    described,
+    clock,
+    tell,
+  })
+  return {
+    ...copied,
+    from: described,
+    to: moved.map(port => `${port} ${bare(placeOf(port, target))}`).join(', '),
+    stays: [
+      ...stays.map(port => `${port} ${bare(placeOf(port, source))}`),
+      `the files of DATA_DIR (secrets, letters, plugins)`,
+      ...(settings.QUEUE_URL.startsWith('agenda:') ? ['the jobs of QUEUE_URL'] : []),
+    ],
+  }
+}
+
+export const copyCommand = offlineCommand({
   summary:
     'Copies a whole installation into other adapters, verifies it, and goes on where it ' +
     'was cut off; every server is stopped.',
   options: copyOptions,
-  async run(options: unknown) {
-    const asked = options as Static<typeof copyOptions>
-    const source = chosen(asked, 'from')
-    const target = chosen(asked, 'to')
-    for (const [field, value] of Object.entries(asked))
-      if (!URL.canParse(value)) throw fault('INVALID_FIELD', { field, why: 'is not a URL' })
-    const moved = (['storage', ...others] as const).filter(
-      port => placeOf(port, source) !== placeOf(port, target),
-    )
-    const stays = others.filter(port => !moved.includes(port))
-    if (!moved.includes('storage'))
-      throw fault('INVALID_FIELD', { field: 'to', why: 'is where it is copied from' })
-    tell(
-      'No process may serve the source or the target until this has ended: an embedded ' +
-        'database refuses a second one, a server such as MongoDB does not.',
-    )
-    await using opened = new AsyncDisposableStack()
-    const open = async (
-      side: Partial<Chosen>,
-      only: readonly (Port | 'clock')[],
-      given?: Readonly<Record<string, unknown>>,
-    ) => {
-      const bound = await bind(side, only, given)
-      opened.defer(() => bound.close())
-      return bound
-    }
-    const clock = (await open({}, ['clock'])).engine<Clock>('clock')
-    const now = clock.now()
-    // Time stands still, so that what expires meanwhile expires on neither side.
-    const still: Clock = { ...clock, now: () => now }
-    const sideOf = async (side: Chosen): Promise<Side> => {
-      const { engine } = await open(side, moved, { clock: still })
-      const part = <T>(port: Port) => (moved.includes(port) ? { [port]: engine<T>(port) } : {})
-      return {
-        storage: engine<StorageEngine>('storage'),
-        ...part<EventlogEngine>('eventlog'),
-        ...part<BlobsEngine>('blobs'),
-        ...part<SearchEngine>('search'),
-      }
-    }
-    const described = moved.map(port => `${port} ${bare(placeOf(port, source))}`).join(', ')
-    const copied = await copyAll({
-      from: await sideOf(source),
-      to: await sideOf(target),
-      described,
-      clock,
-      tell,
-    })
-    return {
-      ...copied,
-      from: described,
-      to: moved.map(port => `${port} ${bare(placeOf(port, target))}`).join(', '),
-      stays: [
-        ...stays.map(port => `${port} ${bare(placeOf(port, source))}`),
-        `the files of DATA_DIR (secrets, letters, plugins)`,
-        ...(settings.QUEUE_URL.startsWith('agenda:') ? ['the jobs of QUEUE_URL'] : []),
-      ],
-    }
-  },
+  offline: true,
+  run: copyInstallation,
 })

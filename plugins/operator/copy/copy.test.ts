@@ -10,7 +10,7 @@ import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Passage } from '#ports/search.ts'
 import { collection, type StorageEngine } from '#ports/storage.ts'
-import { copyCommand } from './command.ts'
+import { copyInstallation } from './command.ts'
 import { copyAll, type Side } from './copy.ts'
 
 type Whole = Required<Side>
@@ -270,9 +270,9 @@ test("what expires during the copy is copied, by the command's own clock", async
   ]
   const sides = [...storages]
   await copying(from, { ...empty(), storage: storages[0]! })
-  const command = copyCommand({
-    settings: { QUEUE_URL: 'storage:', DATA_DIR: '/' },
-    placeOf: (port, chosen) => (port === 'storage' ? chosen.STORAGE_URL : 'memory:'),
+  const tools: Parameters<typeof copyInstallation>[0] = {
+    settings: { QUEUE_URL: 'storage:' },
+    placeOf: (port, chosen) => (port === 'storage' ? chosen.STORAGE_URL! : 'memory:'),
     async bind(_, only, given = {}) {
       if (given['clock']) seen = given['clock'] as Clock
       const engine = only[0] === 'clock' ? own : sides.shift()
@@ -282,13 +282,9 @@ test("what expires during the copy is copied, by the command's own clock", async
       lines.push(line)
       if (line.startsWith('copied the documents')) advanced = own.advance(1000)
     },
-  })
-  const {
-    ok,
-    compared,
-    stays,
-    from: told,
-  } = await command.run({ from: 'one://user:hidden-word@here/a', to: 'two://there/b' })
+  }
+  const places = { from: 'one://user:hidden-word@here/a', to: 'two://there/b' }
+  const { ok, compared, stays, from: told } = await copyInstallation(tools, places)
   assert.equal(
     [ok, compared.find(({ name }) => name === 'short')],
     [true, { ...compared.find(({ name }) => name === 'short')!, source: 2, target: 2, same: true }],
@@ -355,11 +351,11 @@ test('the search index moves if its place differs, else the copy says that it st
   const run = async (more: object) => {
     const sides = [await filled(), empty()]
     const opened: string[][] = []
-    const command = copyCommand({
-      settings: { QUEUE_URL: 'storage:', DATA_DIR: '/' },
+    const tools: Parameters<typeof copyInstallation>[0] = {
+      settings: { QUEUE_URL: 'storage:' },
       placeOf: (port, chosen) =>
         port === 'storage'
-          ? chosen.STORAGE_URL
+          ? chosen.STORAGE_URL!
           : (port === 'search' && chosen.SEARCH_URL) || 'memory:',
       async bind(_, only) {
         if (only[0] === 'clock')
@@ -371,8 +367,12 @@ test('the search index moves if its place differs, else the copy says that it st
         }
       },
       tell: () => undefined,
+    }
+    const { compared, stays, to } = await copyInstallation(tools, {
+      from: 'one:',
+      to: 'two:',
+      ...more,
     })
-    const { compared, stays, to } = await command.run({ from: 'one:', to: 'two:', ...more })
     return {
       opened,
       passages: compared.find(({ what }) => what === 'passages')?.target,

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
 import type { Ledger } from '#ports/billing.ts'
 import type { NewEvent } from '#ports/eventlog.ts'
-import { dataOf, endEngines, saidIn, startEngine, typesOf } from '../../../test/kit/engine.ts'
+import { dataOf, endEngines, saidIn, startEngine, typesOf } from '../../../test/support/engine.ts'
 import {
   called,
   ends,
@@ -13,7 +13,7 @@ import {
   says,
   text,
   type Play,
-} from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/scripted-model.ts'
 import type { Tool } from '../api.ts'
 import {
   event,

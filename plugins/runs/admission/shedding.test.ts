@@ -2,9 +2,9 @@
 // and nobody waits behind more than the line holds.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endEngines, type Started, startEngine, until } from '../../../test/kit/engine.ts'
-import { door, lastWords, says } from '../../../test/kit/scripted-model.ts'
-import type { Account, Answer } from '../../../test/kit/server.ts'
+import { endEngines, type Started, startEngine, until } from '../../../test/support/engine.ts'
+import { door, lastWords, says } from '../../../test/support/scripted-model.ts'
+import type { Account, Answer } from '../../../test/conformance/plugin/server.ts'
 import type { Verified } from '../verify/verify-command.ts'
 
 const caps = {

@@ -11,8 +11,8 @@ import {
   lasting,
   startEngine,
   until,
-} from '../../../test/kit/engine.ts'
-import { door, lastWords, says } from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/engine.ts'
+import { door, lastWords, says } from '../../../test/support/scripted-model.ts'
 import { Runs } from '../collections.ts'
 
 /** No sweep comes to help: what is driven is driven by those that leave. */

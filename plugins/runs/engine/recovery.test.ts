@@ -6,7 +6,11 @@ import { memoryEventlog } from '#adapters/eventlog/memory.ts'
 import type { Ledger } from '#ports/billing.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { readEvents, startServer, type TestServer } from '../../../test/kit/server.ts'
+import {
+  readEvents,
+  startServer,
+  type TestServer,
+} from '../../../test/conformance/plugin/server.ts'
 import { Runs, Sessions, streamOf, type Run } from '../collections.ts'
 import { ending, event, modelCallAccepted, leaseTaken } from '../journal/records.ts'
 

@@ -11,7 +11,7 @@ import {
   typesOf,
   until,
   type Engine,
-} from '../../../test/kit/engine.ts'
+} from '../../../test/support/engine.ts'
 import {
   called,
   calls,
@@ -20,7 +20,7 @@ import {
   resultsIn,
   says,
   type Play,
-} from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/scripted-model.ts'
 import type { Tool } from '../api.ts'
 
 let slow = door()

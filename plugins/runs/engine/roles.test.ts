@@ -9,7 +9,7 @@ import {
   startEngine,
   typesOf,
   until,
-} from '../../../test/kit/engine.ts'
+} from '../../../test/support/engine.ts'
 import {
   called,
   calls,
@@ -18,7 +18,7 @@ import {
   resultsIn,
   says,
   type Play,
-} from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/scripted-model.ts'
 import { Runs } from '../collections.ts'
 
 const play: Play = request => says(`heard: ${lastWords(request)}`)

@@ -11,7 +11,7 @@ import {
   saidIn,
   startEngine,
   until,
-} from '../../../test/kit/engine.ts'
+} from '../../../test/support/engine.ts'
 import {
   called,
   calls,
@@ -21,7 +21,7 @@ import {
   says,
   text,
   type Play,
-} from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/scripted-model.ts'
 import type { Tool } from '../api.ts'
 import { Runs } from '../collections.ts'
 import { createCancellation } from './cancellation.ts'

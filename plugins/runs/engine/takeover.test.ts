@@ -11,8 +11,8 @@ import {
   startEngine,
   typesOf,
   until,
-} from '../../../test/kit/engine.ts'
-import { resultsIn, says } from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/engine.ts'
+import { resultsIn, says } from '../../../test/support/scripted-model.ts'
 import type { Tool, ToolAnswer } from '../api.ts'
 import { ToolInvocations } from '../tools/audit-log.ts'
 import type { Verified } from '../verify/verify-command.ts'

@@ -4,7 +4,7 @@ import { Type as t } from 'typebox'
 import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { dataOf, endEngines, lasting, saidIn, startEngine } from '../../../test/kit/engine.ts'
+import { dataOf, endEngines, lasting, saidIn, startEngine } from '../../../test/support/engine.ts'
 import {
   called,
   calls,
@@ -13,7 +13,7 @@ import {
   resultsIn,
   says,
   text,
-} from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/scripted-model.ts'
 import type { Tool } from '../api.ts'
 import { clip, depthOf, jsonBytes, piecesOf } from './bytes.ts'
 import { ToolInvocations } from '../tools/audit-log.ts'

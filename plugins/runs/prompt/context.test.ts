@@ -3,8 +3,15 @@ import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Message } from '#ports/models.ts'
-import { dataOf, endEngines, startEngine, typesOf } from '../../../test/kit/engine.ts'
-import { called, ends, lastWords, resultsIn, says, text } from '../../../test/kit/scripted-model.ts'
+import { dataOf, endEngines, startEngine, typesOf } from '../../../test/support/engine.ts'
+import {
+  called,
+  ends,
+  lastWords,
+  resultsIn,
+  says,
+  text,
+} from '../../../test/support/scripted-model.ts'
 import type { Tool } from '../api.ts'
 import { contextOf, type Cut } from './context.ts'
 import type { Conversation } from './conversation.ts'

@@ -2,7 +2,7 @@
 // where plans end, and what a crash in the middle costs.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { dataOf, endEngines, saidIn, startEngine, typesOf } from '../../../test/kit/engine.ts'
+import { dataOf, endEngines, saidIn, startEngine, typesOf } from '../../../test/support/engine.ts'
 import {
   called,
   calls,
@@ -13,7 +13,7 @@ import {
   says,
   text,
   type Deltas,
-} from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/scripted-model.ts'
 import type { ModelRequest } from '#ports/models.ts'
 import type { Tool } from '../api.ts'
 import { reportFailure, stepsIn } from './planning.ts'

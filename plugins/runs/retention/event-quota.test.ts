@@ -3,7 +3,12 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'
-import { endServers, readEvents, startServer, type Account } from '../../../test/kit/server.ts'
+import {
+  endServers,
+  readEvents,
+  startServer,
+  type Account,
+} from '../../../test/conformance/plugin/server.ts'
 import { EventBytes, Runs, type Run } from '../collections.ts'
 
 const runBytes = 5000

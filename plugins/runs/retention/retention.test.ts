@@ -8,7 +8,7 @@ import { memoryEventlog } from '#adapters/eventlog/memory.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
 import type { Eventlog, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
 import type { Collection, Query, StorageEngine } from '#ports/storage.ts'
-import { readEvents, startServer, type SseEvent } from '../../../test/kit/server.ts'
+import { readEvents, startServer, type SseEvent } from '../../../test/conformance/plugin/server.ts'
 import { compact, shown, spanOf } from '../journal/compact.ts'
 import { stagesOf } from './retention.ts'
 

@@ -3,8 +3,8 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Change, StorageEngine } from '#ports/storage.ts'
-import { endEngines, lasting, startEngine } from '../../../test/kit/engine.ts'
-import { says } from '../../../test/kit/scripted-model.ts'
+import { endEngines, lasting, startEngine } from '../../../test/support/engine.ts'
+import { says } from '../../../test/support/scripted-model.ts'
 
 type Update = StorageEngine['update']
 type Remove = StorageEngine['remove']

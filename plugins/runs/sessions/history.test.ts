@@ -1,7 +1,7 @@
 // Forking, cutting back and searching conversations over the API.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { readEvents, startServer } from '../../../test/kit/server.ts'
+import { readEvents, startServer } from '../../../test/conformance/plugin/server.ts'
 
 const server = await startServer({
   env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000' },

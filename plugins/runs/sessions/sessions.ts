@@ -1,6 +1,6 @@
 // Conversations: the list, one of them, its history, its name, its end.
 import type { Static } from 'typebox'
-import type { Message, RunSummary, Session as SessionReply } from '#contracts/runs.ts'
+import type { Message, RunSummary, Session as SessionReply } from '#contracts/sessions.ts'
 import { fault, type Caller } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'

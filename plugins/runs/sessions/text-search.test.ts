@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert'
 import { systemClock } from '#adapters/clock/system.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { readEvents, startServer, type Account } from '../../../test/kit/server.ts'
+import { readEvents, startServer, type Account } from '../../../test/conformance/plugin/server.ts'
 import { Runs, Sessions, type Run, type Session } from '../collections.ts'
 
 const clock = systemClock()

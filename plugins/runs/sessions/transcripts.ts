@@ -239,16 +239,15 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
           .catch((error: unknown) => hasCode(error, 'DUPLICATE') || Promise.reject(error))
     }
   }
-  /** What waits of one organisation, some runs at a time. */
+  /**
+   * What has waited, some runs of one organisation at a time. What comes meanwhile waits as long:
+   * each call to the index costs as much as many runs in it.
+   */
   const drain = async (): Promise<void> => {
     // Runs that end together are written together.
     await clock.sleep(config.search_wait_ms, signal)
-    for (
-      let first = waiting.values().next().value;
-      first && !signal.aborted;
-      first = waiting.values().next().value
-    ) {
-      const { orgId } = first
+    for (let left = waiting.size; left > 0 && !signal.aborted; ) {
+      const { orgId } = waiting.values().next().value!
       const ids = waiting
         .entries()
         .filter(([, scope]) => scope.orgId === orgId)
@@ -256,6 +255,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
         .map(([id]) => id)
         .toArray()
       for (const id of ids) waiting.delete(id)
+      left -= ids.length
       const { items } = await store
         .tenant({ orgId })
         .find(Runs, { where: { id: { in: ids } }, limit: runsTogether })

@@ -3,7 +3,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { fault } from '#kernel'
-import { dataOf, endEngines, saidIn, startEngine, typesOf } from '../../../test/kit/engine.ts'
+import { dataOf, endEngines, saidIn, startEngine, typesOf } from '../../../test/support/engine.ts'
 import {
   called,
   calls,
@@ -13,7 +13,7 @@ import {
   text,
   type Deltas,
   type Play,
-} from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/scripted-model.ts'
 import type { Agent, Tool } from '../api.ts'
 import { continueInstruction } from '../engine/resume-plan.ts'
 

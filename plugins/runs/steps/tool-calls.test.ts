@@ -11,7 +11,7 @@ import {
   lasting,
   startEngine,
   until,
-} from '../../../test/kit/engine.ts'
+} from '../../../test/support/engine.ts'
 import {
   called,
   calls,
@@ -21,7 +21,7 @@ import {
   resultsIn,
   says,
   type Play,
-} from '../../../test/kit/scripted-model.ts'
+} from '../../../test/support/scripted-model.ts'
 import type { Agent, Tool } from '../api.ts'
 import { ToolInvocations } from '../tools/audit-log.ts'
 

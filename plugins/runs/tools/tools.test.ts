@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert'
 import { definePlugin, into } from '#kernel'
 import type { StorageEngine } from '#ports/storage.ts'
 import { loadPlugins } from '../../../kernel/management/sources.ts'
-import { readEvents, startServer, type SseEvent } from '../../../test/kit/server.ts'
+import { readEvents, startServer, type SseEvent } from '../../../test/conformance/plugin/server.ts'
 import { Tools, type Tool } from '../api.ts'
 import { ToolInvocations } from './audit-log.ts'
 

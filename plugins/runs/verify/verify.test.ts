@@ -3,7 +3,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { readEvents, startServer } from '../../../test/kit/server.ts'
+import { readEvents, startServer } from '../../../test/conformance/plugin/server.ts'
 import { Runs, streamOf, type Run } from '../collections.ts'
 import type { Verified } from './verify-command.ts'
 

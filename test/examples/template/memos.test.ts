@@ -1,6 +1,6 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { pluginConformance, testPlugin } from '../../kit/harness.ts'
+import { pluginConformance, testPlugin } from '../../conformance/plugin/harness.ts'
 import plugin from './plugin.ts'
 
 pluginConformance(test, {

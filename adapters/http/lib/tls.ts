@@ -1,0 +1,105 @@
+// Certificates, and the plain port that only tells where the encrypted one is.
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Server } from 'node:http'
+import { isIP, type Socket } from 'node:net'
+import { createSecureContext } from 'node:tls'
+import { fault } from '#contracts/faults.ts'
+import { lazyRequire } from '../../_shared/lazy-require.ts'
+import { isHost, readTarget } from './request-target.ts'
+
+const { createServer } = lazyRequire('node:http') as typeof import('node:http')
+
+export type KeyPair = {
+  readonly cert: Buffer
+  readonly key: Buffer
+  readonly minVersion: 'TLSv1.2'
+}
+
+/** INVALID_FIELD names the setting; that the two match is known before the first client comes. */
+export function readTls({ cert, key }: { readonly cert: string; readonly key: string }): KeyPair {
+  const read = (field: string, path: string) => {
+    try {
+      return readFileSync(path)
+    } catch (cause) {
+      throw fault(
+        'INVALID_FIELD',
+        { field, why: `${path} cannot be read (${(cause as NodeJS.ErrnoException).code})` },
+        { cause },
+      )
+    }
+  }
+  const pair = {
+    cert: read('TLS_CERT', cert),
+    key: read('TLS_KEY', key),
+    minVersion: 'TLSv1.2' as const,
+  }
+  try {
+    createSecureContext(pair)
+  } catch (cause) {
+    throw fault(
+      'INVALID_FIELD',
+      { field: 'TLS_CERT', why: 'and TLS_KEY must be a certificate and its own key, in PEM' },
+      { cause },
+    )
+  }
+  return pair
+}
+
+/**
+ * The name that a Host header asks for, if the certificate is for it: nobody is sent to a place
+ * that is not ours.
+ */
+function ownName(certificate: X509Certificate, host: string): string | undefined {
+  if (host === '' || !isHost(host)) return undefined
+  const name = host.replace(/:\d{1,5}$/, '')
+  const bare = name.replace(/^\[|\]$/g, '')
+  return (isIP(bare) ? certificate.checkIP(bare) : certificate.checkHost(bare)) ? name : undefined
+}
+
+type Redirect = {
+  readonly cert: Buffer
+  /** Where everybody is sent, whatever they asked for. */
+  readonly host?: string | undefined
+  readonly target: () => number
+  readonly silenceMs: number
+  readonly onError: (error: unknown) => void
+  /** Hears of a connection that brings many requests, though only its first is answered. */
+  readonly onFlood: (socket: Socket) => void
+}
+/** Requests behind the first on one connection; a client learns from the first answer. */
+const ignoredMax = 16
+
+/** 308 to the same path over TLS; 400 for a name that is not ours. */
+export function createRedirect(parts: Redirect): Server {
+  const { cert, host, target, silenceMs, onError, onFlood } = parts
+  const certificate = new X509Certificate(cert)
+  const requests = new WeakMap<Socket, number>()
+  const isFirst = (socket: Socket): boolean => {
+    const before = requests.get(socket) ?? 0
+    requests.set(socket, before + 1)
+    if (before === ignoredMax) onFlood(socket)
+    return before === 0
+  }
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
+    if (!isFirst(request.socket)) return
+    const name = host ?? ownName(certificate, request.headers.host ?? '')
+    response.setHeader('connection', 'close')
+    try {
+      const { path, query } = readTarget(request)
+      if (name === undefined || path === '*')
+        throw fault('MALFORMED_REQUEST', { why: 'this server has no such name' })
+      const port = target() === 443 ? '' : `:${target()}`
+      response.writeHead(308, { location: `https://${name}${port}${path}${query && `?${query}`}` })
+      response.end()
+    } catch (error) {
+      const { message: detail, code, status } = error as Error & { code: string; status: number }
+      response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' })
+      response.end(JSON.stringify({ detail, code, request_id: '' }))
+    }
+  })
+  server.setTimeout(silenceMs)
+  return server
+    .on('connection', socket => socket.on('error', () => socket.destroy()))
+    .on('error', onError)
+}

@@ -1,0 +1,71 @@
+// What every mailer checks and writes alike.
+import { fault } from '#contracts/faults.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { Email } from '#ports/mail.ts'
+import { lazyRequire } from '../../_shared/lazy-require.ts'
+
+export const FROM_DEFAULT = 'Agent Platform <no-reply@localhost>'
+const ADDRESS_MAX = 254
+const SUBJECT_MAX = 500
+const CONTROL = /[\u0000-\u001f\u007f\u0085\u2028\u2029]/
+/**
+ * One bare address: no list, no display name, no comment, no quoting; those are the ways to reach
+ * somebody else.
+ */
+const ADDRESS = /^[^\s@<>()[\]\\,;:"]+@[^\s@<>()[\]\\,;:"]+$/
+
+/** INVALID_FIELD for what could reach another header or another reader. */
+export function checkEmail({ to, subject }: Email): void {
+  if (to.length > ADDRESS_MAX || CONTROL.test(to) || !ADDRESS.test(to))
+    throw fault('INVALID_FIELD', { field: 'to', why: 'must be one plain e-mail address' })
+  if (subject.length > SUBJECT_MAX || CONTROL.test(subject))
+    throw fault('INVALID_FIELD', {
+      field: 'subject',
+      why: `must be one line of at most ${SUBJECT_MAX} characters`,
+    })
+}
+
+/** `Name <address>` or a bare address, from the operator's settings. */
+export function checkedFrom(from: string): string {
+  const address = /<([^<>]*)>$/.exec(from)?.[1] ?? from
+  if (CONTROL.test(from) || !ADDRESS.test(address))
+    throw fault('INVALID_FIELD', {
+      field: 'from',
+      why: 'must be an e-mail address, or `Name <address>`',
+    })
+  return from
+}
+
+/** A letter in the library's terms. Nothing in it makes the library read a file or the network. */
+export function messageOf(
+  { to, subject, text, html }: Email,
+  { from, clock }: { from: string; clock: Pick<Clock, 'id' | 'now'> },
+) {
+  const domain = /@([^@<>\s]+?)>?$/.exec(from)?.[1] ?? 'localhost'
+  return {
+    from,
+    to: { name: '', address: to },
+    subject,
+    text,
+    ...(html === undefined ? {} : { html }),
+    date: new Date(clock.now()),
+    messageId: `<${clock.id()}@${domain}>`,
+    headers: { 'Auto-Submitted': 'auto-generated' },
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  }
+}
+
+/** Loaded with the first letter, and without what it has for fetching over HTTP. */
+export const mailLibrary = () => lazyRequire('nodemailer') as typeof import('nodemailer')
+
+/** The letter as RFC 5322 bytes with CRLF line ends. */
+export async function compose(
+  letter: Email,
+  options: { from: string; clock: Pick<Clock, 'id' | 'now'> },
+): Promise<Uint8Array> {
+  const { message } = await mailLibrary()
+    .createTransport({ streamTransport: true, buffer: true, newline: 'windows' })
+    .sendMail(messageOf(letter, options))
+  return message as Buffer
+}

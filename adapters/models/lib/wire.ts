@@ -1,0 +1,110 @@
+// One HTTP exchange with a model provider, as its library is made to see it: bounded in silence and
+// in size, without redirects.
+import { fault, type Fault } from '#contracts/faults.ts'
+import type { Clock } from '#ports/clock.ts'
+import { orAborted } from '../../_shared/abortable.ts'
+
+/** Of one answer, and of one refusal: a provider that never stops is cut off here. */
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024
+const REFUSAL_BYTES_MAX = 1024 * 1024
+/**
+ * All that may leave: libraries add what they find about this machine, and headers from variables
+ * of their own.
+ */
+const HEADERS = [
+  'accept',
+  'content-type',
+  'authorization',
+  'x-api-key',
+  'anthropic-version',
+  'user-agent',
+]
+
+export type Wire = {
+  /** For the library, instead of the global one. */
+  readonly fetch: typeof globalThis.fetch
+  /** Resolves when the library asks for bytes that have not come yet: all before is handed out. */
+  hungry(): Promise<void>
+  /** Why it was cut off, where that was done here. */
+  cut(): Fault | undefined
+}
+type Exchange = {
+  readonly who: string
+  readonly clock: Clock
+  /** Ends the exchange. */
+  readonly signal: AbortSignal
+  /** How long the provider may say nothing: before its first byte, and between two. */
+  readonly timeoutMs: number
+}
+
+export function openWire({ who, clock, signal, timeoutMs }: Exchange): Wire {
+  const limit = new AbortController()
+  const ended = AbortSignal.any([signal, limit.signal])
+  let asking = Promise.withResolvers<void>()
+
+  const cutOff = (why: string): void => limit.abort(fault('MODEL_FAILED', { why: `${who} ${why}` }))
+  const within = async <T>(act: Promise<T>): Promise<T> => {
+    const over = new AbortController()
+    const late = clock.sleep(timeoutMs, over.signal).then(
+      () => cutOff(`was silent for ${timeoutMs} ms`),
+      () => 'it came in time',
+    )
+    try {
+      return await orAborted(act, ended)
+    } finally {
+      over.abort()
+      await late
+    }
+  }
+  const bounded = (body: ReadableStream<Uint8Array>, ok: boolean): ReadableStream<Uint8Array> => {
+    const reader = body.getReader()
+    const bytesMax = ok ? ANSWER_BYTES_MAX : REFUSAL_BYTES_MAX
+    let bytes = 0
+    return new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          asking.resolve()
+          const { done, value } = await within(reader.read())
+          asking = Promise.withResolvers()
+          if (done) return controller.close()
+          bytes += value.length
+          if (bytes <= bytesMax) return controller.enqueue(value)
+          if (ok) cutOff(`sent more than ${bytesMax} bytes`)
+          ended.throwIfAborted()
+          // The status of a refusal says enough.
+          controller.close()
+          await reader.cancel()
+        },
+        cancel: reason => reader.cancel(reason),
+        // Nothing is read ahead: a pull means that the library is through with what it had.
+      },
+      { highWaterMark: 0 },
+    )
+  }
+  return {
+    async fetch(input, init) {
+      const given = new Headers(init?.headers)
+      const headers = HEADERS.flatMap((name): [string, string][] =>
+        given.has(name) ? [[name, given.get(name)!]] : [],
+      )
+      // A redirect would carry the prompt, and the key in a header of its own name, to whoever it
+      // points at.
+      const response = await within(
+        globalThis.fetch(input, {
+          ...init,
+          headers,
+          redirect: 'manual',
+          signal: AbortSignal.any([ended, ...(init?.signal ? [init.signal] : [])]),
+        }),
+      )
+      if (response.body === null) return response
+      return new Response(bounded(response.body, response.ok), {
+        status: response.status,
+        statusText: response.statusText,
+        headers: response.headers,
+      })
+    },
+    hungry: () => asking.promise,
+    cut: () => (limit.signal.aborted ? (limit.signal.reason as Fault) : undefined),
+  }
+}

@@ -1,0 +1,145 @@
+// The process's side of the threads: a call at a time for each, the others wait in line here, where
+// they can still be given up.
+import { Worker } from 'node:worker_threads'
+import { fault } from '#contracts/faults.ts'
+import { closedFault } from '../../_shared/closable.ts'
+import { raise } from '../../_shared/sqlite/failures.ts'
+import type { Failure } from '../../_shared/sqlite/protocol.ts'
+import type { openIndex } from './database.ts'
+
+/** The kind, then what it takes. */
+export type Call = readonly [kind: string, ...args: unknown[]]
+export type Answer =
+  | { readonly value: unknown; readonly failure?: undefined }
+  | { readonly failure: Failure }
+export type Thread = {
+  call(
+    call: Call,
+    options?: { readonly weight?: number; readonly signal?: AbortSignal | undefined },
+  ): Promise<unknown>
+  close(): Promise<void>
+}
+
+export const WHAT = 'The search index'
+/**
+ * Calls that may wait for a thread, and what they may weigh together in bytes; beyond that callers
+ * are refused rather than memory filled.
+ */
+const waitingMax = 1000
+const waitingBytesMax = 67_108_864
+
+type Waiting = {
+  readonly call: Call
+  readonly weight: number
+  readonly resolve: (value: unknown) => void
+  readonly reject: (reason: unknown) => void
+  readonly leave: () => void
+}
+
+// Where this file came from tells what its neighbour is called: packages carry JavaScript.
+const workerUrl = () => new URL(import.meta.url.replace(/threads\.(ts|js)[^/]*$/, 'worker.$1'))
+
+/** Resolves when the thread has the file open. */
+export async function startThread(start: Parameters<typeof openIndex>[0]): Promise<Thread> {
+  const worker = new Worker(workerUrl(), {
+    workerData: start,
+    resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 8 },
+  })
+  const waiting: Waiting[] = []
+  let weight = 0
+  let current: Waiting | undefined
+  let ended: Error | undefined
+  let isClosing = false
+  let closing: Promise<void> | undefined
+
+  const next = () => {
+    current = waiting.shift()
+    // It keeps the process alive while somebody waits for it, and not for its own sake.
+    if (current || isClosing) worker.ref()
+    else worker.unref()
+    if (current) worker.postMessage(current.call)
+    else if (isClosing) worker.postMessage(['close'])
+  }
+  const settle = (one: Waiting, act: () => void) => {
+    weight -= one.weight
+    one.leave()
+    act()
+  }
+  const end = (why: Error) => {
+    ended ??= why
+    for (const one of [...(current ? [current] : []), ...waiting.splice(0)])
+      settle(one, () => one.reject(ended))
+    current = undefined
+  }
+  const opened = new Promise<void>((resolve, reject) => {
+    worker.once('error', reject)
+    worker.once('message', (answer: Answer) =>
+      answer.failure ? reject(raise(answer.failure)) : resolve(),
+    )
+  })
+  await opened.catch(async (error: unknown) => {
+    await worker.terminate()
+    throw error
+  })
+  worker.on('message', (answer: Answer) => {
+    const one = current
+    if (one)
+      settle(one, () =>
+        answer.failure ? one.reject(raise(answer.failure)) : one.resolve(answer.value),
+      )
+    next()
+  })
+  worker.on('error', error =>
+    end(
+      fault(
+        'UNAVAILABLE',
+        { what: WHAT, why: `its thread ended: ${(error as Error).message}` },
+        { cause: error },
+      ),
+    ),
+  )
+  worker.on('exit', () => end(closedFault(WHAT)))
+  next()
+
+  return {
+    call(call, { weight: bytes = 0, signal } = {}) {
+      if (ended || isClosing) return Promise.reject(ended ?? closedFault(WHAT))
+      if (signal?.aborted) return Promise.reject(signal.reason as Error)
+      if (waiting.length >= waitingMax || weight + bytes > waitingBytesMax)
+        return Promise.reject(
+          fault(
+            'UNAVAILABLE',
+            { what: WHAT, why: 'too many calls wait for it' },
+            { retryAfterMs: 1000 },
+          ),
+        )
+      return new Promise((resolve, reject) => {
+        // What is under way runs to its end; nobody waits for it any more.
+        const given = () => {
+          const at = waiting.indexOf(one)
+          if (at >= 0) settle(waiting.splice(at, 1)[0]!, () => undefined)
+          reject(signal!.reason)
+        }
+        const one: Waiting = {
+          call,
+          weight: bytes,
+          resolve,
+          reject,
+          leave: () => signal?.removeEventListener('abort', given),
+        }
+        signal?.addEventListener('abort', given, { once: true })
+        weight += bytes
+        waiting.push(one)
+        if (!current) next()
+      })
+    },
+    close() {
+      if (ended) return Promise.resolve()
+      isClosing = true
+      return (closing ??= new Promise(resolve => {
+        worker.once('exit', () => resolve())
+        if (!current) next()
+      }))
+    },
+  }
+}

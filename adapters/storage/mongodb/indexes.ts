@@ -1,0 +1,312 @@
+// The indexes of collections are what the living programs ask for together. Each program says in a
+// document what it asks for, and renews it: during a rolling upgrade neither version takes away
+// what the other needs,
+// and what none asks for any more goes, for a unique index refuses writes long after its reason has
+// gone.
+import { isDeepStrictEqual } from 'node:util'
+import { MongoServerError, ObjectId, type Db } from 'mongodb'
+import { fault } from '#contracts/faults.ts'
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { Collection, Where } from '#ports/storage.ts'
+import { createKeyedQueue } from '../../_shared/keyed-queue.ts'
+import { closed, orFault, serverTime, toFault } from '../../_shared/mongodb/database.ts'
+import { complete, sorting } from '../../_shared/mongodb/filters.ts'
+import { locksIn } from '../../_shared/mongodb/lock.ts'
+
+type Index = {
+  readonly name: string
+  readonly key: Readonly<Record<string, unknown>>
+  readonly unique?: boolean
+  readonly partialFilterExpression?: object
+}
+/**
+ * `asks`: names of indexes by the name of their collection; until its first beat a program asks for
+ * `all` that stand, which is one write instead of one for each collection. `at`: of its last sign
+ * of life, by the server.
+ */
+type Program = { _id: ObjectId; at: Date; all: boolean; asks: Record<string, readonly string[]> }
+type Wanted = { readonly kept: string; readonly indexes: readonly Index[] }
+
+/** How often a program says that it lives, and when a silent one counts as dead, in ms. */
+export const beatMs = 60_000,
+  deadMs = 300_000
+const leaveMsMax = 1000
+/**
+ * https://www.mongodb.com/docs/manual/reference/error-codes/: IndexOptionsConflict,
+ * IndexKeySpecsConflict; NamespaceNotFound; IndexNotFound.
+ */
+const conflicts = [85, 86]
+const noCollection = 26
+const noIndex = 27
+const hasNumber = (error: unknown, ...codes: readonly number[]) =>
+  error instanceof MongoServerError && codes.includes(Number(error.code))
+
+export function indexesOf({
+  unique = [],
+  index = [],
+  scope,
+  expires,
+}: Collection): readonly Index[] {
+  const key = (fields: readonly string[]) =>
+    Object.fromEntries(fields.map(field => [field === 'id' ? '_id' : field, 1 as const]))
+  const others = [...index, ...(expires === undefined ? [] : [[expires]])]
+  // A unique index is partial, and serves no query that names the organisation alone.
+  if (scope === 'tenant' && !others.some(([first]) => first === 'orgId')) others.push(['orgId'])
+  const all = [
+    ...unique.map(fields => ({
+      name: `u_${fields.join('_')}`,
+      key: key(fields),
+      unique: true,
+      partialFilterExpression: complete(fields),
+    })),
+    ...others.map(fields => ({
+      name: `i_${fields.join('_')}`,
+      key: key([...new Set([...fields, 'id'])]),
+    })),
+  ]
+  return [...new Map(all.map(one => [one.name, one])).values()]
+}
+
+/**
+ * By the field, then by id. Within a unique key that is given but for this field no two are alike:
+ * the index
+ *  of that key, which does not end with the id, gives the order only where the id is not asked for.
+ */
+export function sortOf(
+  spec: Collection,
+  where: Where | undefined,
+  [field, direction]: readonly [string, 'asc' | 'desc'],
+): Record<string, 1 | -1> {
+  const given = Object.entries(where ?? {})
+    .filter(([, condition]) => typeof condition !== 'object')
+    .map(([name]) => name)
+  const isUnique = (spec.unique ?? []).some(
+    key => key.includes(field) && key.every(name => name === field || given.includes(name)),
+  )
+  return isUnique ? { [field]: direction === 'asc' ? 1 : -1 } : sorting(field, direction)
+}
+
+const isOurs = ({ name }: Index) => /^[ui]_/.test(name)
+const hasKeyOf = (a: Index, b: Index) =>
+  isDeepStrictEqual(Object.entries(a.key), Object.entries(b.key))
+/** Under whatever name: one that an operator made does the same. */
+const isSame = (a: Index, b: Index) =>
+  hasKeyOf(a, b) &&
+  (a.unique === true) === (b.unique === true) &&
+  isDeepStrictEqual(a.partialFilterExpression ?? {}, b.partialFilterExpression ?? {})
+
+export function createIndexes({
+  db,
+  clock,
+  log,
+}: {
+  db: Db
+  clock: Pick<Clock, 'monotonic' | 'sleep' | 'random'>
+  log: Log
+}) {
+  const programs = db.collection<Program>('_programs')
+  const self = new ObjectId()
+  const locks = locksIn(db, clock)
+  const lanes = createKeyedQueue()
+  const wants = new Map<string, Wanted>()
+  const waiting = new Set<string>()
+  const stopping = new AbortController()
+  let beating: Promise<void> | undefined
+  let beginning: Promise<unknown> | undefined
+  let isPrecise = false
+  let isSaid = false
+
+  const standing = async (kept: string): Promise<readonly Index[]> => {
+    try {
+      return (await db.collection(kept).indexes()) as readonly Index[]
+    } catch (error) {
+      if (hasNumber(error, noCollection)) return []
+      throw toFault(error)
+    }
+  }
+  /**
+   * The primary's word is enough, and sooner to be had: what a change of it forgets is said again
+   * at the next beat. One after the other: a beat says all.
+   */
+  const say = ($set: object) =>
+    lanes.one('', () =>
+      orFault(
+        programs.updateOne(
+          { _id: self },
+          { $currentDate: { at: true }, $set },
+          { upsert: true, writeConcern: { w: 1 } },
+        ),
+      ),
+    )
+  const namesOf = (indexes: readonly Index[]) => indexes.map(({ name }) => name)
+  /**
+   * Ours that neither this program nor another that lives asks for. What does not go now is looked
+   * at again at each beat.
+   */
+  const obsolete = async (
+    name: string,
+    { indexes }: Wanted,
+    found: readonly Index[],
+  ): Promise<readonly Index[]> => {
+    const foreign = found.filter(
+      one => isOurs(one) && !indexes.some(wanted => wanted.name === one.name),
+    )
+    if (foreign.length === 0) return waiting.delete(name), []
+    waiting.add(name)
+    const since = new Date((await serverTime(db)) - deadMs)
+    const others = await orFault(
+      programs
+        .find(
+          { _id: { $ne: self }, at: { $gt: since } },
+          { projection: { all: 1, [`asks.${name}`]: 1 } },
+        )
+        .toArray(),
+    )
+    const asked = new Set(others.flatMap(({ asks }) => asks?.[name] ?? []))
+    return others.some(({ all }) => all) ? [] : foreign.filter(one => !asked.has(one.name))
+  }
+  const drop = async (kept: string, { name }: Index): Promise<void> => {
+    await db
+      .collection(kept)
+      .dropIndex(name)
+      .catch((error: unknown) =>
+        hasNumber(error, noIndex) ? undefined : Promise.reject(toFault(error)),
+      )
+    log('info', 'mongodb.index_dropped', { collection: kept, index: name })
+  }
+  const create = async (
+    { kept, indexes }: Wanted,
+    found: readonly Index[],
+    renew: () => Promise<void>,
+  ): Promise<void> => {
+    // What stands by its name is asked for again: this call waits for one in the making.
+    const asked = indexes.filter(
+      one => !found.some(there => isSame(there, one) && there.name !== one.name),
+    )
+    if (asked.length === 0) return
+    const make = () => db.collection(kept).createIndexes(asked as never)
+    try {
+      await make()
+    } catch (error) {
+      if (!hasNumber(error, ...conflicts)) throw toFault(error)
+      // Declared otherwise before, under one name or for one key: the server has no way to change
+      // an index.
+      const rivals = found.filter(there =>
+        asked.some(one => (there.name === one.name || hasKeyOf(there, one)) && !isSame(there, one)),
+      )
+      const alien = rivals.find(one => !isOurs(one))
+      if (alien)
+        throw fault(
+          'UNAVAILABLE',
+          {
+            what: `The index of ${Object.keys(alien.key).join(', ')} in ${kept}`,
+            why:
+              `there is one by the name ${alien.name} with other options, which the server ` +
+              'did not make; drop it',
+          },
+          { cause: error },
+        )
+      for (const rival of rivals) {
+        await renew()
+        await drop(kept, rival)
+      }
+      await renew()
+      await orFault(make())
+    }
+  }
+  const settle = async (name: string): Promise<void> => {
+    const wanted = wants.get(name)!
+    const { kept, indexes } = wanted
+    await locks.within(`indexes ${kept}`, {
+      what: `The indexes of ${name}`,
+      signal: stopping.signal,
+      // First whether somebody is at it, then what stands: whoever begins in between reads what
+      // this program asks for.
+      async isDone() {
+        if (await locks.isHeld(`indexes ${kept}`)) return false
+        const found = await standing(kept)
+        if (!indexes.every(one => found.some(there => isSame(there, one)))) return false
+        return (await obsolete(name, wanted, found)).length === 0
+      },
+      async act(renew) {
+        await create(wanted, await standing(kept), renew)
+        for (const one of await obsolete(name, wanted, await standing(kept))) {
+          await renew()
+          await drop(kept, one)
+        }
+      },
+    })
+  }
+  const heartbeat = async (): Promise<void> => {
+    const isKnown =
+      (await orFault(programs.updateOne({ _id: self }, { $currentDate: { at: true } })))
+        .matchedCount === 1
+    // Counted as dead meanwhile: others may have dropped what this program asks for.
+    if (!isKnown || !isSaid) {
+      isPrecise = true
+      await say({
+        all: false,
+        asks: Object.fromEntries([...wants].map(([name, { indexes }]) => [name, namesOf(indexes)])),
+      })
+      isSaid = true
+    }
+    await orFault(programs.deleteMany({ at: { $lt: new Date((await serverTime(db)) - deadMs) } }))
+    for (const name of isKnown ? [...waiting] : wants.keys())
+      await lanes.one(name, () => settle(name))
+  }
+  const beatForever = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      await clock.sleep(beatMs * (0.75 + clock.random() / 2), stopping.signal)
+      await heartbeat().catch(
+        (error: Error) =>
+          stopping.signal.aborted || log('warn', 'mongodb.indexes', { error: error.message }),
+      )
+    }
+  }
+  const begin = () =>
+    (beginning ??= say({ all: true }).then(
+      () => void (beating = beatForever().catch(() => undefined)),
+      (error: unknown) => {
+        beginning = undefined
+        throw error
+      },
+    ))
+
+  return {
+    /**
+     * Resolves when the indexes stand. DUPLICATE where documents break a unique one; UNAVAILABLE
+     * where another process is at them for too long.
+     */
+    want: (spec: Collection, kept: string): Promise<void> =>
+      lanes.one(spec.name, async () => {
+        const before = wants.get(spec.name)
+        const wanted = { kept, indexes: indexesOf(spec) }
+        if (before && isDeepStrictEqual(before, wanted)) return
+        wants.set(spec.name, wanted)
+        try {
+          await (isPrecise ? say({ [`asks.${spec.name}`]: namesOf(wanted.indexes) }) : begin())
+          await settle(spec.name)
+        } catch (error) {
+          // What was refused is not asked for at the next beat.
+          if (before) wants.set(spec.name, before)
+          else wants.delete(spec.name)
+          throw stopping.signal.aborted ? closed() : error
+        }
+      }),
+    /** This program asks for nothing any more. */
+    async close(): Promise<void> {
+      stopping.abort()
+      await lanes.settled()
+      await beating
+      // A stop does not wait for a database that is away; what is left there counts as dead after
+      // five minutes.
+      const waited = new AbortController()
+      await Promise.race([
+        programs.deleteOne({ _id: self }),
+        clock.sleep(leaveMsMax, waited.signal),
+      ]).catch(() => undefined)
+      waited.abort()
+    },
+  }
+}
