@@ -28,9 +28,7 @@ const id = 'plugins'
 const none: DesiredState = { loaded: [], off: [], only: {}, isolated: {} }
 const fileIn = (dataDir: string) => join(dataDir, 'plugins.json')
 
-/**
- * Paths inside DATA_DIR are stored relative to it, because each process has a DATA_DIR of its own.
- */
+/** Paths inside DATA_DIR are stored relative to it: each process has a DATA_DIR of its own. */
 const placed =
   (dataDir: string) =>
   (path: string): string => {

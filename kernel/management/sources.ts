@@ -59,10 +59,7 @@ export const sourcesOf = (loaded: readonly string[], pluginsDir: string | undefi
 export const loadPlugins = (): Promise<Plugin[]> =>
   Promise.all(sourcesIn(builtInDir).map(importOnce))
 
-/**
- * A stamp that changes with the files of the plugin. For a built-in plugin it includes the
- * contracts.
- */
+/** Changes with the plugin's files, and for a built-in plugin with the contracts. */
 export function stampOf({ entry }: Source): string {
   const folders = [dirname(entry), ...(entry.startsWith(builtInDir) ? [contractsDir] : [])]
   const files = folders

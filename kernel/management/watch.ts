@@ -6,9 +6,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { PluginRegistry } from '../kernel-ports.ts'
 import { builtInDir, contractsDir } from './sources.ts'
 
-/**
- * Milliseconds without a change before a reload, because an editor writes a file in several steps.
- */
+/** Milliseconds without a change before a reload: an editor writes a file in several steps. */
 const quietMs = 150
 
 /** Watches the folders and answers the function that ends it. */
