@@ -35,7 +35,7 @@ import {
 } from './mongodb/passages.ts'
 
 const WHAT = 'The search index'
-/** Passages that are copied, and written, together. */
+/** Passages that are copied and written in one batch. */
 const together = 200
 
 type Source = Pick<Kept, 'id' | 'text' | 'fields'> & {
@@ -143,7 +143,7 @@ export async function mongoSearch({
       signal?.throwIfAborted()
       return checkedCollection(collection)
     }
-    /** What runs on when nobody waits for it any more changes nothing that was asked later. */
+    /** Work that runs on after its caller gave up must not change what later calls wrote. */
     const given = <T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> =>
       track(work).then(done => {
         signal?.throwIfAborted()
