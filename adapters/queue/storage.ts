@@ -32,7 +32,7 @@ function createQueue(world: World): Queue {
       } catch (error) {
         if (!hasCode(error, 'DUPLICATE')) throw error
         if (row.active === undefined) return row.id
-        // The one that holds the key may end between the two calls; then the way is free.
+        // The job with the key may end between the two calls. Then the new one can be added.
         const {
           items: [first],
         } = await storage.find(jobs, { where: { active: row.active }, limit: 1 })

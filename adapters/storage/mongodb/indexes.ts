@@ -21,9 +21,8 @@ type Index = {
   readonly partialFilterExpression?: object
 }
 /**
- * `asks`: names of indexes by the name of their collection; until its first beat a program asks for
- * `all` that stand, which is one write instead of one for each collection. `at`: of its last sign
- * of life, by the server.
+ * `asks`: names of indexes by collection. Until its first heartbeat a program asks for `all`
+ * existing ones, which is one write instead of one for each collection.
  */
 type Program = { _id: ObjectId; at: Date; all: boolean; asks: Record<string, readonly string[]> }
 type Wanted = { readonly kept: string; readonly indexes: readonly Index[] }
