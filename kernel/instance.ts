@@ -162,8 +162,8 @@ export async function createInstance({
       retire,
       service: name => root.resolve(name),
       // A request's values come before the container's cradle in the look-up, and the cradle stays
-      // strict. awilix's createScope() would build a whole container for each request, which costs
-      // 10 µs and garbage.
+      // strict. The library's createScope() would build a whole container for each request, which
+      // costs 10 µs and garbage.
       within: (values, call) => counted(() => call({ __proto__: root.cradle, ...values } as never)),
     }
   } catch (error) {

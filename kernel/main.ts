@@ -3,9 +3,9 @@
 import { join, resolve } from 'node:path'
 
 /**
- * Small nurseries: what a request leaves behind is collected soon, at little cost, instead of
- * growing to 32 MiB a thread first. They begin at that size: in one that grows from 1 MiB, what
- * requests under way hold is copied more often, and moves among what is old.
+ * Small nurseries collect a request's garbage early and cheaply, instead of growing to 32 MiB a
+ * thread. They begin at their full size. A nursery that grows from 1 MiB copies the objects of
+ * living requests more often, and moves them to the old space.
  */
 const flags = [
   '--min-semi-space-size=8',

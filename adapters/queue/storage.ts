@@ -1,5 +1,5 @@
-// Jobs as documents on any storage: a lease is a time until which nobody else takes the job; where
-// several processes share the storage, a heartbeat that stands still, for their clocks are not
+// Jobs as documents on any storage. A lease ends at a time after which others may take the job.
+// Processes that share a storage watch for heartbeats instead, because their clocks are not
 // compared.
 import { fault, hasCode } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'

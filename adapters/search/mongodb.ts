@@ -1,6 +1,5 @@
-// Passages in MongoDB alone, in any deployment of it: a collection of passages with an index of
-// their terms, and one of what collections there are. No transaction is asked for: a passage is one
-// document.
+// Search in MongoDB, in any deployment. One collection holds passages with an index of their terms,
+// another one lists the collections. A passage is one document, so no transaction is needed.
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { searchLimits, type Hits, type Passages, type SearchEngine } from '#ports/search.ts'

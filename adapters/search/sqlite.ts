@@ -1,5 +1,5 @@
-// Passages in one SQLite file: FTS5 for words, exact cosine for vectors, in two threads: one that
-// starts when something is written or asked for, one that starts with the first question.
+// Search in one SQLite file: FTS5 for words, exact cosine for vectors. One thread starts with the
+// first call, a second one with the first query.
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
