@@ -4,6 +4,7 @@
 //   npm test -- --changed       the tests that reach what differs from the last commit
 //   npm test -- --changed=main  … from this commit
 //   npm test -- --timings       and where the time went
+//   npm test -- --lanes 1       in one process, but for those that want their own
 //   npm run test:all            tests and proofs
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
@@ -13,7 +14,7 @@ import { runFiles, type Result } from './runner/pool.ts'
 import { timingsOf } from './runner/timings.ts'
 
 /** Some wait while others work; beside servers, which work too, there is no room for a third. */
-const lanes = process.env['MONGODB_URL'] === undefined ? availableParallelism() + 1 : 2
+const lanesUsual = process.env['MONGODB_URL'] === undefined ? availableParallelism() + 1 : 2
 
 const args = process.argv.slice(2).map(arg => (arg === '--changed' ? '--changed=HEAD' : arg))
 const { values: asked, positionals: parts } = parseArgs({
@@ -21,6 +22,7 @@ const { values: asked, positionals: parts } = parseArgs({
   allowPositionals: true,
   options: {
     all: { type: 'boolean' },
+    lanes: { type: 'string' },
     changed: { type: 'string' },
     timings: { type: 'boolean' },
   },
@@ -41,7 +43,7 @@ function chosen(): TestFile[] {
 const results: Result[] = []
 // What is long and alone is begun with.
 const files = chosen().toSorted((a, b) => Number(b.ownProcess) - Number(a.ownProcess))
-await runFiles(files, Math.min(lanes, files.length), result => {
+await runFiles(files, Math.min(Number(asked.lanes ?? lanesUsual), files.length), result => {
   const { file, passed, failed, skipped, ms, output } = result
   results.push(result)
   say(
