@@ -17,7 +17,7 @@ export type Batch = readonly [
   ask: boolean,
   operations: readonly Operation[],
 ]
-/** A failure travels as an object; answers of operations are arrays, so the two differ. */
+/** A failure travels as a plain object, which no answer of an operation is. */
 export type Failure = {
   readonly code: FaultCode
   readonly values: Readonly<Record<string, string | number>>
