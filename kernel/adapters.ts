@@ -1,4 +1,4 @@
-// Binds each port to the adapter that its URL names, in the order in which they ride on each other.
+// Binds each port to the adapter that its URL names. Ports that others use are opened first.
 import { existsSync, mkdirSync, chmodSync, readdirSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -16,22 +16,22 @@ export type Engines = {
   engine<T>(name: string): T
   readonly entries: () => readonly (readonly [name: string, engine: Partial<Lifecycle & Durable>])[]
   /**
-   * Everything applied so far, on every port, is on disk. Undefined when nothing is pending
-   * anywhere.
+   * Resolves when everything applied so far, on every port, is on disk. Undefined when nothing is
+   * pending.
    */
   durable(): Promise<unknown>
   /** Changes when writes that had been applied were lost before they were on disk. */
   epoch(): number
-  /** How its calls went, and how many jobs of these names the queue has. */
+  /** Metrics of the adapters' calls, and of the queue's jobs with these names. */
   metrics(jobs: () => readonly string[]): readonly Metric[]
   close(): Promise<void>
 }
 
 const home = new URL('../adapters/', import.meta.url)
-/** `.ts` as it stands, `.js` where it was published. */
+/** The file ending of this program: `.ts` as source, `.js` when published. */
 const kind = import.meta.filename.slice(-3)
 const isAdapter = (file: string) => /\.[jt]s$/.test(file) && !/\.(?:test|d)\.[jt]s$/.test(file)
-/** Ours, then those of the folders that an operator named: `<port>/<scheme>.js` in each. */
+/** The built-in adapters' folder, then the operator's folders: `<port>/<scheme>.js` in each. */
 const homesOf = (folders: readonly string[]) => [
   home,
   ...folders.map(folder => pathToFileURL(`${resolve(folder)}/`)),
@@ -46,14 +46,14 @@ export const schemesOf = (port: string, folders: readonly string[]): string[] =>
         .map(file => `${file.slice(0, -3)}:`),
     )
 
-/** The packages that `adapters add` installed; each `folder` is relative to DATA_DIR. */
+/** Packages that `adapters add` installed. Each `folder` is relative to DATA_DIR. */
 export type Added = readonly { readonly folder: string }[]
 export const addedPath = (dataDir: string) => join(dataDir, 'adapters.json')
 export const addedIn = (dataDir: string) =>
   readJson<Added>(addedPath(dataDir), [], list =>
     list.map(one => ({ ...one, folder: join(one.folder) })),
   )
-/** ADAPTERS_DIR: folders with commas between them; then what was added. */
+/** The folders of ADAPTERS_DIR, which commas separate, then the installed packages. */
 export const foldersOf = ({
   ADAPTERS_DIR,
   DATA_DIR,
@@ -79,13 +79,13 @@ export const ports = [
   'limits',
   'http',
 ] as const
-/** Asked at every turn, or by the server itself. */
+/** Ports without metrics: called at every step, or by the server itself. */
 const unwatched = new Set(['clock', 'traces', 'http'])
 export type PortName = (typeof ports)[number]
 
 /**
- * No URL has several hosts (RFC 3986, 3.2.2), and databases are named by several: the first is the
- * URL's, the others are its option `hosts`.
+ * A URL has one host (RFC 3986, 3.2.2), but a database may have several. The first stays in the
+ * URL, the others become its option `hosts`.
  */
 const withOneHost = (value: string): string =>
   value
@@ -96,7 +96,7 @@ const withOneHost = (value: string): string =>
     )
     .replace(/&$/, '')
 
-/** INVALID_FIELD names the setting and says which schemes exist. */
+/** Imports the adapter of a URL. INVALID_FIELD names the setting and the schemes that exist. */
 export async function loadAdapter(
   port: string,
   setting: string,
@@ -130,7 +130,7 @@ export async function loadAdapter(
   return { adapter, url }
 }
 
-/** What an adapter says of an option in its URL, said of the setting. */
+/** Names the setting in an error about an option of its URL. */
 function named(error: unknown, setting: string, { options = {} }: Adapter): unknown {
   if (!hasCode(error, 'INVALID_FIELD') || !Object.hasOwn(options, String(error.values['field'])))
     return error
@@ -141,7 +141,7 @@ function named(error: unknown, setting: string, { options = {} }: Adapter): unkn
   )
 }
 
-/** DATA_DIR holds secrets and customers' data: nobody else on the machine may look in. */
+/** Makes DATA_DIR private: it holds secrets and customers' data, so no other user may read it. */
 export function prepareDataDir(dataDir: string): string {
   const path = resolve(dataDir)
   try {
@@ -161,15 +161,15 @@ export function prepareDataDir(dataDir: string): string {
 }
 
 /**
- * Of ports that follow the storage where there is such an adapter: what stands in otherwise, in a
- * place of its own.
+ * Ports that follow the storage where an adapter of that scheme exists, with their adapter
+ * otherwise.
  */
 const fallbacks: Partial<Record<PortName, string>> = {
   blobs: 'file:',
   limits: 'memory:',
   search: 'sqlite:',
 }
-/** What the operator said of the port, or of the storage. */
+/** The setting that chooses the port's adapter: its own, or the storage's. */
 export function chosenFor(
   port: PortName,
   settings: Settings,
@@ -237,7 +237,7 @@ export async function bindAdapters({
     await close()
     throw error
   }
-  // Adapters know each other as they are; everybody else meets them through the meter.
+  // Adapters call each other directly. All other calls pass the metrics wrapper.
   const meter = createAdapterMetrics(engine<Clock>('clock'))
   const faces = new Map(
     [...bound].map(

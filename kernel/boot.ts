@@ -1,5 +1,5 @@
-// From the environment to a kernel with its plugins: what `start`, the commands and the tests do
-// alike.
+// Boots a kernel with its plugins from the environment. `start`, the commands and the tests all use
+// it.
 import { existsSync } from 'node:fs'
 import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
@@ -25,30 +25,30 @@ export type Booted = {
   readonly settings: Settings
   readonly engine: <T>(port: string) => T
   readonly log: Log
-  /** Holds what nobody caught against the plugin whose code threw it, and answers its name. */
+  /**
+   * Records an uncaught error against the plugin whose code threw it, and answers the plugin's
+   * name.
+   */
   readonly blame: (error: unknown) => string | undefined
 }
 type Options = {
   readonly env: Environment
-  /** Engines that stand in for what the settings name. */
+  /** Engines that replace those of the settings. */
   readonly given?: Readonly<Record<string, unknown>>
   readonly plugins?: readonly Plugin[]
   readonly strict?: boolean
-  /**
-   * It is the process's one kernel: what nobody catches is held against the plugin whose code threw
-   * it.
-   */
+  /** True for the one kernel of a process: it records uncaught errors against plugins. */
   readonly guarded?: true
   readonly write?: (line: string) => void
 }
 
-/**
- * How often it is asked what operators chose at other processes, beside being told, in
- * milliseconds.
- */
+/** Milliseconds between two reads of other processes' choices, in case a hint is lost. */
 const choicesMs = 15_000
 
-/** Half of another's documents would be taken for all there are. UNAVAILABLE says how to go on. */
+/**
+ * Refuses a storage with half a copy, whose documents would pass for all documents. UNAVAILABLE
+ * says how to go on.
+ */
 async function refuseHalfCopy(storage: StorageEngine): Promise<void> {
   await storage.define(CopyMark)
   const mark = await storage.get(CopyMark, 'copy')
@@ -112,7 +112,7 @@ function followOthers(
       ? reconcile()
       : void pluginRegistry.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
   )
-  // A hint may be lost.
+  // Looks for choices of other processes, because a hint may be lost.
   void (async () => {
     for (;;) {
       await clock.sleep(choicesMs, signal)

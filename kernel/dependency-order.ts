@@ -1,5 +1,5 @@
-// Pure: from a set of plugins to the order in which they can be built, or a sentence that names
-// both culprits.
+// Computes the order in which plugins can be built. A conflict is refused with a sentence that
+// names both culprits. Nothing here has effects.
 import { satisfies, validRange } from 'semver'
 import type { Token } from '#ports/token.ts'
 import { pathOf } from './endpoint.ts'
@@ -8,12 +8,12 @@ import { reservedNames, type Plugin } from './plugin.ts'
 export const kernelVersion = '1.0.0'
 export type DependencyOrder = {
   readonly order: readonly Plugin[]
-  /** service token id → who provides it, under which name. */
+  /** Token id of a service → the plugin that provides it, and under which name. */
   readonly providers: ReadonlyMap<string, { plugin: string; service: string; version: string }>
 }
 
 const refuse = (sentence: string) => new Error(sentence)
-/** Ports of which nothing is left where nothing is declared. */
+/** Ports that a plugin cannot use at all without a declaration. */
 const declarations = ['mail', 'plugins'] as const
 
 function checkAlone(plugin: Plugin): void {
@@ -44,15 +44,15 @@ function checkAlone(plugin: Plugin): void {
 }
 
 /**
- * `GET /api/v1/runs/{}`: where it is mounted, and whatever its parameters are called, one path is
- * one route.
+ * The route's shape, such as `GET /api/v1/runs/{}`: with its mount, and without the names of
+ * parameters.
  */
 const shapeOf = (plugin: Plugin, row: string) =>
   `${row.slice(0, row.indexOf(' '))} ${pathOf(plugin, row).replace(/\{\w+\}/g, '{}')}`
 
 /**
- * Names that may exist once in the whole house: routes (by their full paths), event types,
- * collections, jobs, commands.
+ * Refuses names that two plugins share: routes (by full path), event types, collections, jobs,
+ * commands.
  */
 function checkClashes(plugins: readonly Plugin[]): void {
   const holders = new Map<string, string>()
@@ -136,7 +136,7 @@ export function dependencyOrderOf(
   return { order, providers }
 }
 
-/** The changed plugins and everybody who, directly or not, takes a service of theirs. */
+/** The changed plugins, and all that use a service of theirs, directly or indirectly. */
 export function affected(plan: DependencyOrder, changed: ReadonlySet<string>): Set<string> {
   const result = new Set(changed)
   for (const plugin of plan.order) {

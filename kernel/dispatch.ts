@@ -1,5 +1,5 @@
-// One request's walk: who calls, how often, with what; then the handler; then the answer, once
-// everything behind it is on disk.
+// Dispatches a request: authenticates, applies rate limits, checks the values, and calls the
+// handler. The answer leaves when everything behind it is on disk.
 import { isReply, type Bytes, type WireEvents } from '#contracts/contract.ts'
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import { faultsOf, isSchema, successOf } from '#contracts/statuses.ts'
@@ -15,15 +15,13 @@ type Around = AccessParts & {
   readonly engines: Pick<Engines, 'durable' | 'epoch'>
   readonly log: Log
   readonly traces: Tracer
-  /** Tests and development: replies and faults are held against the contract. */
+  /** For tests and development: checks replies and faults against the contract. */
   readonly strict: boolean
 }
 
 const isOver = (events: WireEvents) => Array.isArray(events) && events.length === 0
 
-/**
- * `epoch` was read before the handler ran: another one now means that what it wrote may be gone.
- */
+/** `epoch` was read before the handler ran. If it changed, the handler's writes may be lost. */
 async function answerOf(
   { operation, checks }: Endpoint,
   result: unknown,
@@ -37,8 +35,7 @@ async function answerOf(
     headers = {},
   } = isReply(result) ? result : { value: result }
   const { reply } = operation
-  // An EventSource comes back after the end of each stream, unless it is told that there is nothing
-  // left (WHATWG HTML, section 9.2.3).
+  // An EventSource reconnects after every stream, unless it gets 204 (WHATWG HTML, section 9.2.3).
   if (reply === 'sse')
     return isOver(value as WireEvents)
       ? { status: 204, headers, content: { kind: 'none' } }
@@ -46,7 +43,7 @@ async function answerOf(
   if (status === 304) return { status, headers, content: { kind: 'none' } }
   if (!isSchema(reply) && reply !== 'none')
     return { status, headers, content: { kind: 'bytes', bytes: value as Bytes } }
-  // How this process is, it can tell with a storage that is away.
+  // Operations about the process itself must answer while the storage is away.
   if (!operation.everywhere) await engines.durable()
   if (!operation.everywhere && engines.epoch() !== epoch) throw fault('STORAGE_FULL')
   if (reply === 'none' || status === 204) return { status, headers, content: { kind: 'none' } }
@@ -54,7 +51,7 @@ async function answerOf(
   return { status, headers, content: { kind: 'json', text: JSON.stringify(value) } }
 }
 
-/** Every error as `{ detail, code, request_id }`; what was not foreseen is told as INTERNAL. */
+/** Every error is `{ detail, code, request_id }`. An unexpected error becomes INTERNAL. */
 function refusalOf(error: unknown, id: string): HttpAnswer {
   const known: Fault = isFault(error) ? error : fault('INTERNAL')
   const headers: Record<string, string> =
@@ -80,7 +77,7 @@ export function createDispatcher({ engines, log, traces, strict, ...parts }: Aro
     access.checkEnabled(endpoint, request, caller)
     await access.limit(endpoint, { user: caller?.userId, address: request.address })
     const params = checks.params?.(request.params) ?? {}
-    // What nobody asks for is not read either: nothing of it can be wrong.
+    // A query that the row does not use is not parsed, so it cannot be wrong.
     const raw = checks.query || operation.reply === 'sse' ? parseQuery(request.query) : {}
     const after = operation.reply === 'sse' ? cursorOf(request, raw) : 0
     const query = checks.query?.(raw) ?? {}
@@ -107,7 +104,7 @@ export function createDispatcher({ engines, log, traces, strict, ...parts }: Aro
       )
       return caller ? { ...answer, user: caller.userId } : answer
     } catch (cause) {
-      // Whatever the handler concluded from a state of which a part is gone (a conflict, something
+      // The handler decided by a state that was lost in part, so its fault (a conflict, something
       // missing) is no answer.
       throw engines.epoch() === epoch ? cause : fault('STORAGE_FULL', {}, { cause })
     }
@@ -125,13 +122,14 @@ export function createDispatcher({ engines, log, traces, strict, ...parts }: Aro
       if (!endpoint) throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
       return await call(endpoint, request)
     } catch (error) {
-      // Nobody reads this answer; what stopped because of it is no failure.
+      // The client has gone, so nobody reads this answer. Work that stopped for this reason has not
+      // failed.
       if (request.signal.aborted && error === request.signal.reason)
         return refuse(
           fault('MALFORMED_REQUEST', { why: 'the client went away' }, { cause: error }),
           request,
         )
-      // What is unknown to the caller has no contract.
+      // ROUTE_NOT_FOUND answers callers who do not have the plugin, so no contract names it.
       if (
         strict &&
         endpoint &&
@@ -151,8 +149,8 @@ export function createDispatcher({ engines, log, traces, strict, ...parts }: Aro
   return {
     refuse,
     /**
-     * What the handler leads to has this span for its parent: it reads `traceparent` among the
-     * headers, and none where nothing is traced.
+     * The handler's own work has this span as its parent, by the header `traceparent`. It is absent
+     * where nothing is traced.
      */
     handle: (endpoint: Endpoint | undefined, request: HttpRequest): Promise<HttpAnswer> =>
       traces.span(

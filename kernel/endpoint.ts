@@ -1,5 +1,4 @@
-// A row of a contract made ready to serve: its handler, and the checks of everything that comes
-// with a request.
+// Compiles a row of a contract: its handler, and the checks of everything in a request.
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import { isSchema } from '#contracts/statuses.ts'
 import type { Instance } from './instance.ts'
@@ -17,19 +16,19 @@ export type Endpoint = {
     readonly query?: Check
     readonly headers?: Check
     readonly body?: Check
-    /** Of a streamed body: the fields that came before the content. */
+    /** Checks the fields before the content of a streamed body. */
     readonly bodyStart?: Check
     readonly reply?: Check
   }
 }
 const mounts = { v1: '/api/v1', root: '' } as const
-/** With its mount, as it is served. */
+/** The path with its mount. */
 export const pathOf = ({ mount = 'v1' }: Pick<Plugin, 'mount'>, key: string) =>
   mounts[mount] + key.slice(key.indexOf(' ') + 1)
 
 /**
- * Compiles an instance's rows; one Ajv for all of them, gone with the generation. `strict` checks
- * replies too.
+ * Compiles an instance's rows with one Ajv, which goes with the generation. `strict` checks replies
+ * too.
  */
 export function endpointsOf(instance: Instance, strict: boolean): Endpoint[] {
   const validator = createValidator()

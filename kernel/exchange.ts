@@ -40,7 +40,8 @@ type Parts = {
 }
 
 /**
- * The culprit's name before whatever its code threw; faults of the platform name theirs themselves.
+ * Puts the culprit's name before the error of its code. The platform's faults name the culprit
+ * already.
  */
 const blame =
   ({ name, version }: Plugin, what: string) =>
@@ -69,12 +70,12 @@ export function createExchange({
   let table = emptyRoutingTable
   let generation = 0
   let changing: Promise<unknown> = Promise.resolve()
-  /** Generations that were replaced and still have calls inside. */
+  /** Drains of replaced generations that still have calls. */
   const draining = new Set<Promise<unknown>>()
 
   const isServing = (plugin: Plugin) => table.instances.get(plugin.name)?.plugin === plugin
   const isInTable = (instance: Instance) => table.instances.get(instance.plugin.name) === instance
-  /** What serves already was checked when it came. */
+  /** Checks new plugins only; the serving ones were checked before. */
   const checkFresh = (plugins: readonly Plugin[]) =>
     plugins.filter(plugin => !isServing(plugin)).forEach(checkDeclared)
 
@@ -142,14 +143,13 @@ export function createExchange({
         path: endpoint.path,
         handle: request => handle(table.endpoints.get(id), request),
       }))
-  /** The only visible moment: synchronous, and whole or not at all. */
+  /** Swaps the routing table: synchronous, and all or nothing. */
   const swap = (next: RoutingTable) => {
     const sameRows = [...table.endpoints.keys()].join() === [...next.endpoints.keys()].join()
-    // What others may still refuse comes before the table; refused, it is as it was.
+    // Other parts may refuse first. Then the table stays as it was.
     try {
       for (const instance of next.instances.values()) jobs.take(instance)
-      // Routes look their endpoint up at each call, so only another set of rows is the server's
-      // business.
+      // Endpoints are looked up at each call, so the server needs to know changed rows only.
       if (!sameRows) http.routes(rowsOf(next))
     } catch (error) {
       for (const instance of next.instances.values())
@@ -185,11 +185,11 @@ export function createExchange({
 
   return {
     table: () => table,
-    /** Bounds a step of loading a plugin. */
+    /** Bounds a step of loading in time. */
     within: steps.within,
     /**
-     * From the living plugins to these; what is the same value stays untouched. A failure leaves
-     * the old set serving and says why. One change at a time; resolves at the swap, `drained` when
+     * Changes the living plugins to these; equal values stay untouched. A failure leaves the old
+     * set serving and says why. One change runs at a time. Resolves at the swap, and `drained` when
      * the old generations are undone.
      */
     applyPlugins(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
@@ -197,7 +197,9 @@ export function createExchange({
       changing = turn.catch(metrics.refused)
       return turn
     },
-    /** Refuses what cannot be planned or configured together, without building anything. */
+    /**
+     * Refuses plugins that do not fit together or are not configured, without building anything.
+     */
     check(plugins: readonly Plugin[]): void {
       checkFresh(plugins)
       for (const plugin of dependencyOrderOf(plugins, tokens.isPort).order)
@@ -205,7 +207,7 @@ export function createExchange({
     },
     waitingFor: retirement.waitingFor,
     waitFor: retirement.waitFor,
-    /** A change that is under way ends here: what waits in its place is not loaded. */
+    /** A change under way ends here. Plugins that wait to be loaded are not loaded. */
     refuseChanges: (undoneUntil: number) => steps.stop(undoneUntil),
     /** Waits for the changes, then undoes everything in reverse. */
     async retireAll(until: number, undoneUntil: number): Promise<void> {

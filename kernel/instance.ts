@@ -1,5 +1,4 @@
-// One generation of one plugin: its container, its undo stack, and the count of calls that are
-// inside it.
+// One generation of one plugin: its container, its undo stack, and the count of its running calls.
 import { asFunction, asValue, createContainer, type AwilixContainer } from 'awilix'
 import { Registry } from 'prom-client'
 import type { Caller } from '#contracts/contract.ts'
@@ -17,11 +16,11 @@ export type Instance = {
   readonly rates: Readonly<Record<string, Rate>>
   readonly cradle: Cradle
   readonly metrics: Registry
-  /** Items for points, made once. */
+  /** Contributed items, made once. */
   readonly items: readonly { readonly point: string; readonly item: unknown }[]
   /**
-   * Runs `call` with the request's values beside the deps; counted, so that a drain can wait for
-   * it.
+   * Runs `call` with the request's values beside the deps. The call is counted, so that a drain can
+   * wait for it.
    */
   within<T>(
     values: Readonly<Record<string, unknown>>,
@@ -29,7 +28,8 @@ export type Instance = {
   ): Promise<T>
   service(name: string): unknown
   /**
-   * Waits until no call is inside or `drainMs` passed, aborts with `handover`, undoes in reverse.
+   * Waits until no call runs or `drainMs` passed. Then aborts with `handover`, and undoes in
+   * reverse.
    */
   retire(drainMs: number): Promise<void>
 }
@@ -41,7 +41,7 @@ export type Parts = {
   readonly log: Log
   readonly clock: Clock
   readonly steps: Steps
-  /** What a token stands for, seen by this plugin. */
+  /** The thing behind a token, as this plugin may see it. */
   given(token: Token, metrics: Registry): unknown
 }
 export type RequestValues = {
@@ -55,7 +55,7 @@ export type RequestValues = {
   signal: AbortSignal
 }
 
-/** Others call what a plugin contributes: what they wait for counts as a call inside it. */
+/** Counts calls of a contributed item as calls of this plugin, until their results are there. */
 function whileInside(
   item: unknown,
   counted: <T>(call: () => T | Promise<T>) => Promise<T>,
@@ -101,7 +101,7 @@ export async function createInstance({
     ),
     defer: asValue((undo: () => unknown) => {
       if (!stack.disposed) return stack.defer(() => steps.undo(undo))
-      // Of a start that nobody waited for any longer: what it does now would stay for good.
+      // Undoes at once: the start took too long and was given up, so nothing would undo this later.
       void steps
         .undo(undo)
         .catch((error: unknown) =>
@@ -161,10 +161,9 @@ export async function createInstance({
       cradle: root.cradle,
       retire,
       service: name => root.resolve(name),
-      // A request's scope is its values before the container's cradle: they are found first, the
-      // cradle stays strict about the rest.
-      // awilix's own createScope() builds a whole container, 10 µs and its garbage for each
-      // request, to hold the same eight values.
+      // A request's values come before the container's cradle in the look-up, and the cradle stays
+      // strict. The library's createScope() would build a whole container for each request, which
+      // costs 10 µs and garbage.
       within: (values, call) => counted(() => call({ __proto__: root.cradle, ...values } as never)),
     }
   } catch (error) {

@@ -1,9 +1,9 @@
-// Hands the jobs of living instances to the queue.
+// Registers the jobs of living instances at the queue.
 import type { Queue } from '#ports/queue.ts'
 import type { Role } from './kernel-ports.ts'
 import type { Instance } from './instance.ts'
 
-/** The jobs of living instances: defined when one is swapped in, given back when it goes. */
+/** Defines an instance's jobs when it is swapped in, and gives them back when it goes. */
 export function createJobs(
   queue: Queue,
   role: Role,

@@ -1,4 +1,4 @@
-// How the kernel answers what plugins ask about it.
+// Answers what plugins ask about the kernel.
 import type { Registry } from 'prom-client'
 import type { TSchema } from 'typebox'
 import type { Clock } from '#ports/clock.ts'
@@ -9,7 +9,7 @@ import type { OpenStreams } from './access/open-streams.ts'
 import { kernelVersion } from './dependency-order.ts'
 import type { RoutingTable } from './routing-table.ts'
 
-/** A part that does not answer within this is reported as not healthy, in milliseconds. */
+/** Milliseconds after which a part that does not answer counts as unhealthy. */
 const healthMsMax = 2000
 
 type Parts = {

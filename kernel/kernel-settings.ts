@@ -9,7 +9,7 @@ const port = (about: string, fallback?: number) =>
     ...(fallback === undefined ? {} : { default: fallback }),
   })
 
-/** URLs name adapters by their scheme: adapters/<port>/<scheme>.ts. */
+/** A URL's scheme names the adapter: adapters/<port>/<scheme>.ts. */
 export const KernelSettings = t.Object({
   PORT: port('Where the API listens; 0 takes any free port.', 8080),
   HOST: t.String({ default: '0.0.0.0', description: 'The address to bind.' }),
@@ -79,7 +79,7 @@ export const KernelSettings = t.Object({
   MAIL_URL: t.String({
     default: 'outbox:',
     description:
-      'Letters. outbox:<path> (default <DATA_DIR>/outbox), smtp://user:password@host:port ' +
+      'Emails. outbox:<path> (default <DATA_DIR>/outbox), smtp://user:password@host:port ' +
       'or memory:.',
   }),
   MAIL_PER_PLUGIN_PER_HOUR: t.Integer({
@@ -176,7 +176,7 @@ export const KernelSettings = t.Object({
     default: 20000,
     minimum: 1000,
     maximum: 600000,
-    description: 'Within this the head of a request must have come.',
+    description: 'Within this time the head of a request must arrive.',
   }),
   HTTP_BODY_BYTES_PER_SECOND_MIN: t.Integer({
     default: 1024,
@@ -203,8 +203,8 @@ export const KernelSettings = t.Object({
     default: 30_000,
     minimum: 100,
     description:
-      'How long each step of loading a plugin may take, in milliseconds: its import, what ' +
-      'it makes, its start, its health, each undo.',
+      'How long each step of loading a plugin may take, in milliseconds. Steps are its import, ' +
+      'what it makes, its start, its health, and each undo.',
   }),
   PLUGIN_DEFINE_MS: t.Integer({
     default: 600_000,
@@ -217,13 +217,13 @@ export const KernelSettings = t.Object({
     default: 2,
     minimum: 1,
     description:
-      'So often may a plugin end the process within PLUGIN_CRASH_HOURS; then it is left ' +
-      'out until it is loaded again or changes.',
+      'How often a plugin may end the process within PLUGIN_CRASH_HOURS. Then it is left out ' +
+      'until it is loaded again or changes.',
   }),
   PLUGIN_CRASH_HOURS: t.Integer({
     default: 24,
     minimum: 1,
-    description: 'How long it is remembered that a plugin ended the process, in hours.',
+    description: 'How long it counts that a plugin ended the process, in hours.',
   }),
   DRAIN_MS: t.Integer({
     default: 5000,

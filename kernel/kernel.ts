@@ -28,7 +28,7 @@ export type KernelParts = {
   readonly log: Log
   readonly strict?: boolean
   readonly peers: Broadcasting
-  /** Who changes the set of plugins, for those that may ask for it. */
+  /** The plugin registry, for plugins that may change the set. */
   readonly pluginRegistry: () => RegistryService
 }
 
@@ -65,7 +65,7 @@ export function createKernel(parts: KernelParts) {
     log,
     strict,
   })
-  /** The same list each time, unless something is limited to some organisations. */
+  /** The same list each time, unless plugins are limited to organisations. */
   const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
     const { items = [], plugins = [] } = exchange.table().points.get(point) ?? {}
     return pluginRegistry().isLimited()
@@ -78,13 +78,13 @@ export function createKernel(parts: KernelParts) {
 
   return {
     host,
-    /** Bounds a step of loading a plugin. */
+    /** Bounds a step of loading in time. */
     within: exchange.within,
     applyPlugins: exchange.applyPlugins,
     check: exchange.check,
-    /** A plugin was refused before it came to a change. */
+    /** Counts a plugin that was refused before a change began. */
     refused: metrics.refused,
-    /** Brings a plugin's file that is not here; false where no plugin knows of it. */
+    /** Fetches a plugin's missing file; false where no plugin has it. */
     async fetchFile(entry: string): Promise<boolean> {
       const { items = [] } = exchange.table().points.get(PluginFiles.id) ?? {}
       for (const files of items as readonly PluginFiles[])
@@ -120,7 +120,7 @@ export function createKernel(parts: KernelParts) {
     /** What the stop under way is waiting for. */
     left: exchange.waitingFor,
     /**
-     * Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then
+     * Stops: not ready at once, streams end (clients resume elsewhere), calls and jobs drain, then
      * everything is undone in reverse.
      */
     async stop(): Promise<void> {

@@ -1,4 +1,4 @@
-// Runs a program of this repository on whatever Node is there (20 or newer): installs what is
+// Runs a program of this repository on whatever Node is there (20 or newer). It installs what is
 // needed first, and uses Node >= 24.
 //   node kernel/launch.mjs <program.ts> [arguments]
 import { spawn, spawnSync } from 'node:child_process'

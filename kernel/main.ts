@@ -3,9 +3,9 @@
 import { join, resolve } from 'node:path'
 
 /**
- * Small nurseries: what a request leaves behind is collected soon, at little cost, instead of
- * growing to 32 MiB a thread first. They begin at that size: in one that grows from 1 MiB, what
- * requests under way hold is copied more often, and moves among what is old.
+ * Small nurseries collect a request's garbage early and cheaply, instead of growing to 32 MiB a
+ * thread. They begin at their full size. A nursery that grows from 1 MiB copies the objects of
+ * living requests more often, and moves them to the old space.
  */
 const flags = [
   '--min-semi-space-size=8',
@@ -15,8 +15,8 @@ const flags = [
 const mark = 'AGENT_PLATFORM_TUNED'
 
 /**
- * The same process goes on as one with these flags, and with compiled code kept, so that the type
- * stripper need not be loaded. No such call on Windows: there it starts as it is.
+ * Executes the program again in the same process with these flags and cached compiled code, so that
+ * the type stripper need not load. Windows cannot do this and goes on as it is.
  */
 function tune(args: readonly string[]): void {
   if (
@@ -37,7 +37,7 @@ function tune(args: readonly string[]): void {
   )
 }
 
-// Whoever read has read enough (`| head`).
+// A reader that closed the pipe (`| head`) has read enough.
 process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? 0 : 1),
 )

@@ -1,7 +1,6 @@
-// Imports a plugin as its files say now. A file whose text, or whose imports' text, has changed
-// comes under a new tag in its URL; the others stay as they are,
-// since whatever was imported once is kept by the process for good. Nothing outside the plugin and
-// its contracts is imported twice.
+// Imports a plugin from its current files. A changed file, and every file that imports it, gets a
+// new tag in its URL. Unchanged files keep their URL, because a process never forgets an imported
+// module. Nothing outside the plugin and its contracts is imported twice.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
@@ -12,16 +11,15 @@ import type { Plugin } from './plugin.ts'
 /** Where a plugin's default export is. */
 export type Source = { readonly entry: string }
 /**
- * One file as a plugin has imported it: under which URL, what stood in it, and what it imports of
- * the plugin's own.
+ * One imported file: its URL, a digest of its text, and its imports among the plugin's own files.
  */
 type Imported = { readonly url: string; readonly digest: string; readonly imports: Set<string> }
-/** By the URL of the file. */
+/** Imported files by the URL of the file. */
 type View = Map<string, Imported>
 
 /**
- * The bare names under which a plugin anywhere on the disk finds this kernel, its ports, and what
- * its plugins let others use.
+ * Package names under which plugins, wherever they lie, import this kernel, its ports and its
+ * plugins' public files.
  */
 const ownNames = [
   ['agent-platform/plugin', 'kernel/index'],
@@ -30,7 +28,7 @@ const ownNames = [
   [/^agent-platform\/ports\/([\w-]+)$/, 'ports/$1'],
   [/^agent-platform\/plugins\/([\w-]+)$/, 'plugins/$1/api'],
 ] as const
-/** `.ts` as it stands, `.js` where it was published. */
+/** The file ending of this program: `.ts` as source, `.js` when published. */
 const kind = import.meta.filename.slice(-3)
 const ownFile = (specifier: string): string | undefined => {
   const name = ownNames.find(([pattern]) =>
@@ -39,7 +37,7 @@ const ownFile = (specifier: string): string | undefined => {
   return name && new URL(`../${specifier.replace(name[0], name[1])}${kind}`, import.meta.url).href
 }
 const contractsUrl = new URL('../contracts/', import.meta.url).href
-/** The wire's own vocabulary is the kernel's: one for all. */
+/** The vocabulary of the wire belongs to the kernel, so all plugins share one copy. */
 const shared = new Set(
   ['contract', 'faults', 'statuses'].map(name => `${contractsUrl}${name}${kind}`),
 )
@@ -58,7 +56,7 @@ const digestOf = (url: string): string => {
   }
 }
 
-/** A syntax error says where only in the first line of its stack. */
+/** Adds the place to a syntax error, which only the first line of its stack tells. */
 function importError(error: unknown, entry: string): Error {
   const { message, stack = '' } = error as Error
   const place =
@@ -79,13 +77,16 @@ function pluginIn({ default: plugin }: { default?: Partial<Plugin> }): Plugin {
     throw new Error('it has no plugin as its default export (definePlugin)')
   return plugin as Plugin
 }
-/** As the process imports it: shared with other kernels, and with its compiled code kept. */
+/**
+ * Imports in the ordinary way: the module is shared with other kernels, and its compiled code is
+ * cached.
+ */
 export const importOnce = async ({ entry }: Source): Promise<Plugin> =>
   pluginIn((await import(pathToFileURL(entry).href)) as object)
 
 /**
- * What is still true of what was imported: nothing that has changed, and nothing that imports it,
- * directly or not.
+ * The imported files that are still current: neither they nor their imports, direct or indirect,
+ * have changed.
  */
 function unchanged(view: View): View {
   const stale = new Set(
@@ -101,9 +102,9 @@ function unchanged(view: View): View {
 
 export type ModuleLoader = ReturnType<typeof createModuleLoader>
 
-/** `id`: of this kernel, for others may live in the same process. */
+/** `id` identifies this kernel, because one process may have several. */
 export function createModuleLoader(id: string) {
-  /** By a plugin's folder. */
+  /** Imported files by the plugin's folder. */
   const views = new Map<string, View>()
   let count = 0
   const folderFor = (url: string | undefined) =>
@@ -124,11 +125,11 @@ export function createModuleLoader(id: string) {
       if (folder === undefined || !view) return found
       const file = plain(found.url)
       if (!isWithin(folder, file) && !(file.startsWith(contractsUrl) && !shared.has(file))) {
-        // What another plugin lets others use is what that one serves now.
+        // Another plugin's public file is the one that is serving now.
         const url = [...views.values()].map(other => other.get(file)?.url).find(Boolean)
         return url !== undefined && /\/api\.[jt]s$/.test(file) ? { ...found, url } : found
       }
-      // What is required stays as it was when it is required again.
+      // CommonJS is refused, because requiring a module again answers the cached one.
       if (found.format === 'commonjs')
         throw new Error(
           `${fileURLToPath(file)} is CommonJS; a plugin is written in ES modules ("type": ` +
@@ -147,7 +148,7 @@ export function createModuleLoader(id: string) {
   })
 
   return {
-    /** The plugin as its files say now. Rejects with a sentence. One at a time. */
+    /** The plugin from its current files. Rejects with a sentence. Loads one plugin at a time. */
     async load({ entry }: Source): Promise<Plugin> {
       const folder = folderOf(entry)
       const file = pathToFileURL(entry).href
@@ -156,7 +157,7 @@ export function createModuleLoader(id: string) {
       views.set(folder, view)
       count++
       try {
-        // Another value each time: it is another generation, even if nothing has changed.
+        // A new object each time, so that it is a new generation even when nothing has changed.
         return {
           ...pluginIn(
             (await import(view.get(file)?.url ?? `${file}?gen=${id}.${count}`)) as object,

@@ -1,4 +1,4 @@
-// The whole vocabulary of a plugin: types and identity functions, nothing that acts.
+// The vocabulary of a plugin: types and identity functions without effects.
 import { Type as t, type Static, type TSchema } from 'typebox'
 import type { Auth, Caller, Contract, Routes } from '#contracts/contract.ts'
 import type { Log } from '#ports/adapter.ts'
@@ -9,8 +9,8 @@ import type { Json, Token } from '#ports/token.ts'
 import type { OfflineCommand } from './cli/commands.ts'
 
 /**
- * A service: provided by one plugin, arrives as itself; whoever uses it is rebuilt when its
- * provider is.
+ * Declares a service, which one plugin provides. When the provider is rebuilt, its users are
+ * rebuilt too.
  */
 export const service = <T>(name: string, version = '1.0.0'): Token<T, 'service'> => ({
   id: `service:${name}`,
@@ -21,18 +21,19 @@ export const service = <T>(name: string, version = '1.0.0'): Token<T, 'service'>
 export type ItemRules = {
   /** A field of which no two items have the same value. */
   readonly unique?: string
-  /** Values of it that the point's owner keeps for itself. */
+  /** Values of that field which only the point's owner may use. */
   readonly reserved?: readonly string[]
-  /** An object's schema of its fields. */
+  /** The schema of an item's fields. */
   readonly fields?: TSchema
-  /** Fields that hold a JSON Schema. */
+  /** Fields of an item that hold a JSON Schema. */
   readonly schemas?: readonly string[]
   readonly methods?: Readonly<Record<string, 'required' | 'optional'>>
 }
 export type Point<T> = Token<T, 'point'> & { readonly rules?: ItemRules }
 /**
- * A point: many contributors; arrives as a function that answers today's list, so that nobody
- * restarts when one comes or goes. `remote`: every method of an item may answer with a promise.
+ * Declares a point, to which many plugins contribute. It arrives as a function that answers the
+ * current items, so that nobody restarts when items change. `remote`: every method may answer with
+ * a promise.
  */
 export const point = <T>(
   name: string,
@@ -45,7 +46,7 @@ export const point = <T>(
   ...(rules ? { rules } : {}),
 })
 
-/** For whom: an organisation sees what is enabled for it; without one, what is enabled for all. */
+/** An organisation sees what is enabled for it. Without a scope: what is enabled for all. */
 export type Scope = { readonly orgId: string }
 type Given<T> = T extends { readonly kind: 'point'; readonly type?: infer V }
   ? (scope?: Scope) => readonly NonNullable<V>[]
@@ -57,18 +58,18 @@ export type Deps<U> = { [K in keyof U]: Given<U[K]> }
 
 /** What the kernel gives to everything that a plugin makes. */
 export type PluginContext<Config> = {
-  /** Its settings, checked and with their defaults. */
+  /** The plugin's settings, checked and with defaults. */
   config: Config
-  /** The plugin's rates, as the operator set them. */
+  /** The plugin's rates, with the operator's changes. */
   rates: Readonly<Record<string, Rate>>
-  /** One line of JSON; the event is prefixed with the plugin's name. */
+  /** Writes one line of JSON. The event gets the plugin's name as prefix. */
   log: Log
-  /** Names the undo of what was just done; undone in reverse when this generation goes. */
+  /** Registers the undo of the step before it. Undos run in reverse when this generation ends. */
   defer(undo: () => unknown): void
-  /** Aborts when this generation goes, with reason `handover`. */
+  /** Aborts with the reason `handover` when this generation ends. */
   signal: AbortSignal
 }
-/** No dep and no service may take these names: a request's value would silently shadow it. */
+/** Names that no dep and no service may have, because a request's value would shadow it. */
 export const reservedNames = [
   'caller',
   'params',
@@ -92,7 +93,8 @@ export type Contribution<D> = {
   readonly make: (deps: D) => unknown
 }
 /**
- * Adds an item to a point; `make` is called once a generation with the plugin's deps and services.
+ * Contributes an item to a point. `make` runs once in each generation, with the plugin's deps and
+ * services.
  */
 export const into = <T, D = unknown>(
   target: Token<T, 'point'>,
@@ -100,8 +102,8 @@ export const into = <T, D = unknown>(
 ): Contribution<D> => ({ point: target.id, make, ...(target.remote ? { remote: true } : {}) })
 
 /**
- * What a job is called with; at least once, so that doing it again must change nothing. `attempt`:
- * 1 for the first try.
+ * What a job gets. A job may run more than once, so repeating it must change nothing. `attempt`: 1
+ * for the first try.
  */
 export type JobCall = { data: Json; attempt: number; signal: AbortSignal }
 export type JobSpec<D> = {
@@ -109,17 +111,17 @@ export type JobSpec<D> = {
   readonly options?: JobOptions
 }
 /**
- * `options`: an object's schema; an option with `x-operand` is a word without its name. What `run`
- * answers is printed, or JSON with --json; `{ ok: false }` makes the exit code 1.
+ * A command. `options` is an object's schema; an option with `x-operand` is written without its
+ * name. The result of `run` is printed, with --json as JSON. `{ ok: false }` makes the exit code 1.
  */
 export type Command<D> = {
   readonly summary: string
   readonly options: TSchema
-  /** It acts on a living server, and means nothing without one. */
+  /** The command needs a living server. */
   readonly needsServer?: true
   readonly run: (deps: D, options: never) => Promise<unknown>
 }
-/** A command line's options flow from their schema into `run`. */
+/** Declares a command; the type of `run`'s options follows from their schema. */
 export const command = <O extends TSchema, D>(spec: {
   summary: string
   options: O
@@ -128,8 +130,8 @@ export const command = <O extends TSchema, D>(spec: {
 }): Command<D> => spec as unknown as Command<D>
 
 /**
- * `reads`: the formats that this version understands, as `kind@n`. `of`: what holds them, in the
- * plural, for a sentence. `live`: how many hold each now.
+ * Formats of live records. `reads`: the formats that this version reads, as `kind@n`. `of`: the
+ * plural noun for a sentence. `live`: how many records each format has now.
  */
 export type RecordsSpec<D> = {
   readonly reads: readonly string[]
@@ -137,17 +139,17 @@ export type RecordsSpec<D> = {
   readonly live: (deps: D) => Promise<Readonly<Record<string, number>>>
 }
 
-/** What a plugin does beyond its own data, and why: undeclared, the port refuses it. */
+/** What a plugin does beyond its own data, and why. The port refuses what is not declared. */
 export type May = {
-  /** Sets credits aside and takes them. */
+  /** Why it holds credits and takes them. */
   readonly charge?: string
-  /** Reasons for which it adds credits; each `billing.credit` gives one of them. */
+  /** Reasons for adding credits; each `billing.credit` names one of them. */
   readonly credit?: readonly string[]
-  /** Sends emails, as many an hour as MAIL_PER_PLUGIN_PER_HOUR says. */
+  /** Why it sends emails; MAIL_PER_PLUGIN_PER_HOUR bounds them. */
   readonly mail?: string
-  /** Asks models; their catalogue is everybody's. */
+  /** Why it asks models. Every plugin may read the catalogue. */
   readonly models?: string
-  /** Changes which plugins serve. */
+  /** Why it changes which plugins serve. */
   readonly plugins?: string
   /** Has commands that work on the whole installation. */
   readonly installation?: string
@@ -157,72 +159,67 @@ type AnyCollection = Omit<Collection, 'type'> & { readonly type?: unknown }
 
 type PluginDeps<U, K extends TSchema, S> = Deps<U> & PluginContext<Static<K>> & NoInfer<S>
 export type Spec<C, U, K extends TSchema, S, D = PluginDeps<U, K, S>> = {
-  /**
-   * The prefix of its settings and of what it logs. Two plugins of one name do not serve together.
-   */
+  /** The prefix of its settings and log events. Only one plugin of a name can serve. */
   readonly name: string
-  /** Semver; told by `plugins list`. */
+  /** Semver, shown by `plugins list`. */
   readonly version: string
-  /** The kernel versions it was written for, as a semver range. */
+  /** A semver range of kernel versions that it works with. */
   readonly kernel: string
   /**
-   * Its operations, as rows of `contract({…})`: what is checked before a handler runs, and what the
-   * OpenAPI document says.
+   * Its operations, as rows of `contract({…})`. They define the checks before a handler, and the
+   * OpenAPI document.
    */
   readonly contract?: C
   /** `v1`: under /api/v1; `root`: at the host's root. */
   readonly mount?: 'v1' | 'root'
-  /**
-   * Under which name each port, service or point of others arrives in whatever the plugin makes.
-   */
+  /** The ports, services and points that it uses, each under a name of its choice. */
   readonly uses?: U
   /** Each property is a setting: `<PLUGIN>_<PROPERTY>`, or the name in its `x-env`. */
   readonly config?: K
-  /** Rates that its contract names, or that it takes itself; each is a LIMITS_* setting. */
+  /** Rates that its contract names, or that its code uses. Each becomes LIMITS_* settings. */
   readonly limits?: Readonly<Record<string, RateSpec>>
   /**
-   * Its documents: made, with their indexes, before it serves; no other plugin's storage knows
+   * Its documents. Collections and indexes are made before it serves. No other plugin can reach
    * them.
    */
   readonly collections?: readonly AnyCollection[]
-  /** Why it may look across organisations; each `store.system(why)` must be one of these. */
+  /** Reasons for queries across organisations; each `store.system(why)` is one of them. */
   readonly system?: readonly string[]
   /** What it does with ports that reach beyond its own data. */
   readonly may?: May
   /**
-   * For the platform's own plugin whose records are older than names by plugin: its streams, holds
-   * and hints are called as it calls them.
+   * For the platform's own plugin whose data is older than name prefixes: its streams, holds and
+   * hints keep their names.
    */
   readonly names?: 'unprefixed'
-  /** Made once a generation from deps, settings and each other, in whatever order they need. */
+  /**
+   * Its services, made once in each generation from deps, settings and each other, in any order.
+   */
   readonly services?: {
     readonly [N in keyof S]: (deps: PluginDeps<U, K, S>) => S[N]
   }
-  /** Which of its services other plugins may take, and under which token. */
+  /** The services that other plugins may use, and their tokens. */
   readonly provides?: { readonly [N in keyof NoInfer<S>]?: Token<NoInfer<S>[N], 'service'> }
-  /** What the queue calls, by the name under which a job is put in. */
+  /** Functions that the queue calls, by the name of the job. */
   readonly jobs?: Readonly<Record<string, JobSpec<D>>>
-  /** Words of the command line; they run inside the living server when there is one. */
+  /** Its commands. They run inside the living server when there is one. */
   readonly commands?: Readonly<Record<string, Command<D> | OfflineCommand>>
   /** SSE event types → the schema of their data. */
   readonly emits?: Readonly<Record<string, TSchema>>
-  /** Items for the points of others, each made by `into(point, make)`. */
+  /** Its items for points of others, each made by `into(point, make)`. */
   readonly contributes?: readonly Contribution<D>[]
   /**
-   * What it keeps in a form of its own for work that outlives a generation. A version that cannot
-   * read what is live is not swapped in.
+   * The formats of its data for work that outlives a generation. A version that cannot read live
+   * data is not swapped in.
    */
   readonly records?: RecordsSpec<D>
-  /**
-   * Asked before it is swapped in and by GET /readyz. Refuses (throws) when the plugin cannot do
-   * its work.
-   */
+  /** Checked before the swap and by GET /readyz. Throws when the plugin cannot do its work. */
   readonly health?: (deps: D) => Promise<void>
-  /** For timers, sockets and watchers only; each effect is followed by its `defer`. */
+  /** Starts timers, sockets and watchers; each effect is followed by its `defer`. */
   readonly start?: (deps: D) => Promise<void> | void
 } & ({} extends C ? { readonly routes?: {} } : { readonly routes: Routes<C, D> })
 
-/** A plugin as the kernel sees it: what the types above say, erased. */
+/** A plugin without type parameters, as the kernel uses it. */
 export type Plugin = {
   readonly name: string
   readonly version: string
@@ -248,7 +245,7 @@ export type Plugin = {
   readonly start?: (deps: never) => Promise<void> | void
 }
 
-/** A plugin is a value: what is only declared needs no unregistering. */
+/** Declares a plugin. A plugin is a value, so what it declares needs no unregistering. */
 export const definePlugin = <
   const C extends Contract = {},
   const U extends Uses = {},
@@ -261,14 +258,16 @@ export const definePlugin = <
 /** Checks credentials of one kind (`auth` of a contract's row). */
 export type Authenticator = {
   readonly kind: Auth
-  /** By headers with lower-case names. Undefined: not valid. */
+  /**
+   * Checks the headers, which have lower-case names. Undefined when the credential is not valid.
+   */
   authenticate(
     headers: Readonly<Record<string, string | undefined>>,
   ): Caller | undefined | Promise<Caller | undefined>
 }
 /**
- * Who checks the credential that a row's `auth` names; each plugin may bring a kind of its own.
- * @example plugins/operator/plugin.ts#contributes
+ * Checks the credential that a row's `auth` names. Each plugin may add a kind of its own.
+ *  @example plugins/operator/plugin.ts#contributes
  */
 export const Authenticators = point<Authenticator>('authenticators', {
   remote: true,
@@ -278,17 +277,18 @@ export const Authenticators = point<Authenticator>('authenticators', {
   },
 })
 
-/** Where plugins' files come from when another process has chosen them. */
+/** Supplies files of plugins that another process has chosen. */
 export type PluginFiles = {
   /**
-   * Puts the file where this path says; false where it knows nothing of it. Rejects with a sentence
-   * where it has it and may not, or cannot now (UNAVAILABLE: asked again later).
+   * Writes the file at this path; false where the file is unknown. Rejects with a sentence when the
+   * file is known but not allowed. UNAVAILABLE when it cannot come now; it is requested again
+   * later.
    */
   fetchFile(entry: string): Promise<boolean>
 }
 /**
- * Who brings plugins' files to a process that lacks them, before they are imported. @example
- * plugins/operator/plugin.ts#contributes
+ * Fetches plugins' files for a process that lacks them, before they are imported.
+ *  @example plugins/operator/plugin.ts#contributes
  */
 export const PluginFiles = point<PluginFiles>('plugin-files', {
   rules: { methods: { fetchFile: 'required' } },

@@ -1,12 +1,12 @@
-// What a request carries, read and checked: query, cursor, body.
+// Reads and checks what a request carries: query, cursor, body.
 import { fault } from '#contracts/faults.ts'
 import type { HttpRequest } from '#ports/http.ts'
 import { bodyBytesMax, parseJson, requireJson } from './request-body/body.ts'
 import type { Endpoint } from './endpoint.ts'
 
-/** Later values of a repeated name win. MALFORMED_TEXT for escapes that are no UTF-8. */
+/** The last value of a repeated name counts. MALFORMED_TEXT for escapes that are not UTF-8. */
 export function parseQuery(raw: string): Record<string, string> {
-  // Without a prototype `__proto__` is a name like any other: unknown.
+  // Without a prototype, `__proto__` is an ordinary name, and unknown like any other.
   const out = Object.create(null) as Record<string, string>
   for (const part of raw ? raw.split('&') : []) {
     const at = part.indexOf('=')
@@ -22,7 +22,10 @@ export function parseQuery(raw: string): Record<string, string> {
   return out
 }
 
-/** `Last-Event-ID` beats `?after`: an EventSource that reconnects repeats the old URL. */
+/**
+ * `Last-Event-ID` takes precedence over `?after`, because a reconnecting EventSource repeats the
+ * old URL.
+ */
 export function cursorOf(request: HttpRequest, query: Record<string, unknown>): number {
   const header = request.headers['last-event-id']
   const [field, text] =
@@ -34,7 +37,7 @@ export function cursorOf(request: HttpRequest, query: Record<string, unknown>): 
   return Number(text)
 }
 
-/** Undefined where none is asked for, or where one may be left out. */
+/** Undefined where the row has no body, or where an optional body is absent. */
 export async function readBody(
   request: HttpRequest,
   { operation, checks }: Endpoint,
@@ -45,7 +48,7 @@ export async function readBody(
   if (operation.streamed !== undefined) {
     const source = request.bodyStream(bytesMax, user)
     requireJson(request.headers['content-type'])
-    // Loaded with the first such body: a process that gets none does without the parser.
+    // Loads the parser with the first streamed body, so that other processes do without it.
     const { streamBody } = await import('./request-body/streamed.ts')
     const { contentEncoding } =
       (operation.body as { properties?: Record<string, { contentEncoding?: string }> })

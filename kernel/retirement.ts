@@ -32,7 +32,7 @@ export function createRetirement({ clock, jobs, log, drainMs }: Parts) {
     waitingFor = `plugin:${instance.plugin.name}`
     const stopped = jobs.drop(instance)
     await undo(instance, Math.max(0, until - clock.monotonic()))
-    // A job that does not end is the queue's to give up.
+    // The queue gives up a job that does not end.
     await waitUntil(stopped, until)
   }
   return {
@@ -45,10 +45,7 @@ export function createRetirement({ clock, jobs, log, drainMs }: Parts) {
     },
     /** Of an instance that never served. */
     undoNow: (instance: Instance) => undo(instance, 0),
-    /**
-     * Whoever takes a service goes before its provider; all of them together are waited for no
-     * longer than one.
-     */
+    /** Users of a service go before its provider. All of them share one time limit. */
     async retireAll(old: readonly Instance[], until = clock.monotonic() + drainMs): Promise<void> {
       for (const instance of old.toReversed()) await retire(instance, until)
     },

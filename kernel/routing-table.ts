@@ -1,4 +1,5 @@
-// Everything that a request can meet, in one value: replaced whole, never changed.
+// The routing table: everything that a request can reach, in one immutable value that is replaced
+// whole.
 import type { Method } from '#contracts/contract.ts'
 import { endpointsOf, type Endpoint } from './endpoint.ts'
 import type { Instance } from './instance.ts'
@@ -10,9 +11,9 @@ export type Contributed = {
 }
 export type RoutingTable = {
   readonly instances: ReadonlyMap<string, Instance>
-  /** `METHOD /path` with its mount → what serves it. */
+  /** `METHOD /path` with its mount → its endpoint. */
   readonly endpoints: ReadonlyMap<string, Endpoint>
-  /** Token id of a point → the items that are contributed now, and by whom. */
+  /** Token id of a point → its items and the plugins that contribute them. */
   readonly points: ReadonlyMap<string, Contributed>
 }
 export const emptyRoutingTable: RoutingTable = {
@@ -25,8 +26,8 @@ export const methodOf = ({ key }: Pick<Endpoint, 'key'>) => key.slice(0, key.ind
 const idOf = (endpoint: Pick<Endpoint, 'key' | 'path'>) => `${methodOf(endpoint)} ${endpoint.path}`
 
 /**
- * The next table. Endpoints of instances that stay are kept as they are: compiling them anew would
- * cost, and gain nothing.
+ * Makes the next table. Instances that stay keep their compiled endpoints, because compiling costs
+ * time.
  */
 export function createRoutingTable(
   current: RoutingTable,

@@ -29,8 +29,8 @@ export const propertiesOf = (schema: TSchema | undefined) =>
 const snake = (name: string) => name.replace(/[^a-zA-Z0-9]+/g, '_').toUpperCase()
 
 /**
- * The variable, or the content of the file that `<name>_FILE` names, without the line's end.
- * INVALID_FIELD when that cannot be read.
+ * The variable, or the content of the file that `<name>_FILE` names, trimmed. INVALID_FIELD when
+ * the file cannot be read.
  */
 export function valueIn(env: Environment, name: string): string | undefined {
   const file = env[`${name}_FILE`]
@@ -46,7 +46,7 @@ export function valueIn(env: Environment, name: string): string | undefined {
   }
 }
 
-/** INVALID_FIELD names the setting. */
+/** Reads and checks the kernel's settings. INVALID_FIELD names the setting. */
 export function readSettings(env: Environment): Settings {
   const given = Object.fromEntries(
     propertiesOf(KernelSettings).flatMap(([name]) => {
@@ -60,7 +60,7 @@ export function readSettings(env: Environment): Settings {
   return settings
 }
 
-/** The part that is the HTTP server's. */
+/** The HTTP server's part of the settings. */
 export function httpSettings(settings: Settings): HttpSettings {
   const {
     TLS_CERT: cert,
@@ -108,8 +108,8 @@ export const envName = (plugin: string, property: string, schema: { 'x-env'?: st
   schema['x-env'] ?? `${snake(plugin)}_${snake(property)}`
 
 /**
- * A plugin's config, from the settings that its schema names. It is checked under their names, so
- * that a refusal names what was set.
+ * Reads a plugin's config from its settings. Checks use the settings' names, so that an error names
+ * what the operator set.
  */
 export function readConfig(plugin: Plugin, env: Environment): object {
   const rows = propertiesOf(plugin.config).map(([property, schema]) => ({

@@ -1,5 +1,5 @@
-// Ajv compiled once per generation of the routes: a shared one would keep every schema that it ever
-// saw.
+// Compiles checks with one Ajv for each generation of routes. A shared one would keep every schema
+// for good.
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { TSchema } from 'typebox'
 import { fault } from '#contracts/faults.ts'
@@ -15,7 +15,7 @@ const isTimestamp = (text: string) =>
   !Number.isNaN(Date.parse(text))
 
 /**
- * The name of the field as it is written: `attachments.0` of a body, `query.limit`, a setting, an
+ * The field's name as it was written: `attachments.0` of a body, `query.limit`, a setting, an
  * option.
  */
 function fieldOf(where: string, error: ErrorObject): string {
@@ -42,12 +42,13 @@ function whyOf(error: ErrorObject): string {
 }
 
 /**
- * `check(where, schema)` answers a function that returns the checked value or throws INVALID_FIELD
- * naming the field.
+ * `check(where, schema)` answers a function. That function returns the checked value, or throws
+ * INVALID_FIELD with the field's name.
  */
 export function createValidator() {
-  // No schema of schemas: it costs 15 ms and megabytes each time, and strict mode refuses unknown
-  // keywords, types and formats, and keywords of the wrong type, by itself.
+  // Schemas are not checked against a meta-schema, which costs 15 ms and megabytes each time.
+  // Strict mode already refuses unknown keywords, types and formats, and keywords of the wrong
+  // type.
   const options = {
     strict: true,
     strictTypes: false,
@@ -67,13 +68,13 @@ export function createValidator() {
       .addFormat('email', { validate: (text: string) => text.length <= 254 && email.test(text) })
       .addFormat('date-time', { validate: isTimestamp })
   }
-  // Made when they are first needed: each takes milliseconds and half a megabyte.
+  // Made on first use: each takes milliseconds and half a megabyte.
   let exact: Ajv2020 | undefined
   let coercing: Ajv2020 | undefined
   return {
     /**
-     * An optional field that is null counts as left out, and an id is made lower case. Query, path
-     * and header values arrive as text, so only there are types coerced.
+     * An optional field that is null counts as absent, and an id becomes lower case. Only query,
+     * path and header values arrive as text, so only their types are coerced.
      */
     check(
       where: 'body' | 'query' | 'path' | 'headers' | 'config' | 'options' | 'reply',

@@ -212,8 +212,9 @@ export type SearchEngine = Lifecycle & {
    */
   addresses(options: { readonly after?: string; readonly limit: number }): Promise<string[]>
   /**
-   * Reads a collection in order to move it: passages sorted by the bytes of their ids, those behind
-   * the id `after`, 1 to 1000 of them. NOT_FOUND for a collection that was not defined.
+   * Reads a collection in order to move it. Passages are sorted by the bytes of their ids; answers
+   * those behind the id `after`, 1 to 1000 of them. NOT_FOUND for a collection that was not
+   * defined.
    */
   contents(
     orgId: string,

@@ -1,7 +1,9 @@
-// Reading from a source that may be stuck.
+// Reads from a source that may be stuck.
 
-/** What the promise answers, unless the signal aborts before: then its reason is thrown at once.
- *  A race against one promise of the signal would keep every answer alive as long as the signal. */
+/**
+ * Answers the promise's result. If the signal aborts first, throws its reason at once. A race
+ * against one promise of the signal would keep every answer in memory as long as the signal.
+ */
 export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const stop = (): void => reject(signal.reason)
@@ -12,8 +14,8 @@ export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<
 }
 
 /**
- * The items of `source`, until one of the signals aborts: then its reason is thrown at once, even
- * while the source is silent.
+ * The items of `source`. When one of the signals aborts, its reason is thrown at once, even while
+ * the source is silent.
  */
 export async function* abortable<T>(
   source: AsyncIterable<T>,
@@ -21,8 +23,8 @@ export async function* abortable<T>(
 ): AsyncGenerator<T> {
   const watched = signals.filter(signal => signal !== undefined)
   const iterator = source[Symbol.asyncIterator]()
-  // One promise for each step: a race against one that lasts as long as the source would keep every
-  // item alive until its end.
+  // Each step gets a promise of its own. A race against one long-lived promise would keep every
+  // item in memory.
   let stop = (_reason: unknown): void => undefined
   const listeners = watched.map(signal => ({ signal, heard: () => stop(signal.reason) }))
   let ended = false
@@ -43,7 +45,7 @@ export async function* abortable<T>(
     }
   } finally {
     for (const { signal, heard } of listeners) signal.removeEventListener('abort', heard)
-    // Not awaited: a generator that waits for its own source answers only when that source does.
+    // Not awaited, because a generator that waits for its source answers only when the source does.
     if (!ended) iterator.return?.()?.then(undefined, () => 'the reader has gone')
   }
 }

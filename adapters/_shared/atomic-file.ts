@@ -1,8 +1,8 @@
-// Files that are either wholly there, on disk, or not there at all.
+// Writes files atomically: a file is complete and on disk, or absent.
 import * as fs from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** What is used of node:fs/promises; tests hand in one that fails. */
+/** The part of node:fs/promises that is used. Tests pass one that fails. */
 export type Files = Pick<
   typeof fs,
   'mkdir' | 'open' | 'rename' | 'rm' | 'readdir' | 'stat' | 'unlink'
@@ -14,7 +14,7 @@ export const isAbsent = (error: unknown): boolean => codeOf(error) === 'ENOENT'
 export const isFull = (error: unknown): boolean =>
   codeOf(error) === 'ENOSPC' || codeOf(error) === 'EDQUOT'
 
-/** A name in a folder is on disk only when the folder is. */
+/** Syncs a folder, because a file's name is on disk only when its folder is. */
 export async function syncFolder(path: string, files: Files = fs): Promise<void> {
   const handle = await files.open(path, 'r')
   try {
@@ -25,8 +25,8 @@ export async function syncFolder(path: string, files: Files = fs): Promise<void>
 }
 
 /**
- * Makes the folder for its owner alone, with its name on disk. Every folder up to `top` is synced
- * even when it was there: another call may have made it a moment ago and not synced it yet.
+ * Makes the folder, private to its owner and with its name on disk. It syncs every folder up to
+ * `top`, even an existing one: another call may have made that folder without syncing it yet.
  */
 export async function makeFolder(
   path: string,
@@ -39,8 +39,8 @@ export async function makeFolder(
 }
 
 /**
- * Writes what `content` yields to `temporary`, then lets `place` say where it goes. Whatever fails,
- * the temporary file is gone.
+ * Writes `content` to `temporary`, then `place` says where the file goes. After a failure the
+ * temporary file is removed.
  */
 export async function writeThenPlace<T>(
   content: AsyncIterable<Uint8Array>,
@@ -76,8 +76,8 @@ export async function writeThenPlace<T>(
 }
 
 /**
- * Removes files of a folder that nobody has written to for `idleMs`, by the file system's own
- * clock: that of `now`, a path written just before.
+ * Removes files that nobody has written to for `idleMs`. It uses the file system's clock: `now` is
+ * a path that was written just before.
  */
 export async function sweepFolder(
   folder: string,

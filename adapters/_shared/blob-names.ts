@@ -1,11 +1,11 @@
-// What may name an organisation and a blob: nothing that could leave its folder, and nothing that
-// two file systems would read differently.
+// Checks names of organisations and blobs. A name cannot leave its folder, and means the same on
+// every file system.
 import { fault } from '#contracts/faults.ts'
 
 const ORGANISATION = /^[a-z0-9][a-z0-9_-]{0,63}$/
 const HASH = /^[0-9a-f]{64}$/
 
-/** INVALID_FIELD unless it is a plain lower-case name, as every UUID is. */
+/** INVALID_FIELD unless it is a plain lower-case name, such as a UUID. */
 export function checkedOrganisation(orgId: string): string {
   if (typeof orgId !== 'string' || !ORGANISATION.test(orgId))
     throw fault('INVALID_FIELD', {
@@ -15,7 +15,7 @@ export function checkedOrganisation(orgId: string): string {
   return orgId
 }
 
-/** Anything else is the address of no blob, and is answered like one that is absent. */
+/** Any other text is no hash, and is answered like an absent blob. */
 export const isHash = (hash: string): boolean => typeof hash === 'string' && HASH.test(hash)
 
 /** `<organisation>/<hash>`. */
@@ -23,7 +23,7 @@ export const isAddress = (address: string): boolean =>
   ORGANISATION.test(address.slice(0, Math.max(0, address.indexOf('/')))) &&
   isHash(address.slice(address.indexOf('/') + 1))
 
-/** The offsets of a read, checked. */
+/** Checks the offsets of a read. */
 export function checkedRange({
   start = 0,
   end = Infinity,

@@ -1,12 +1,12 @@
-// The one way in which an adapter says that it is closed.
+// Makes a closed adapter refuse calls, in one way for all adapters.
 import { fault, type Fault } from '#contracts/faults.ts'
 
 export const closedFault = (what: string): Fault =>
   fault('UNAVAILABLE', { what, why: 'it is closed' })
 
 /**
- * `check` refuses with UNAVAILABLE once `shut` was called; `shut` is true the first time only, so
- * that closing twice is allowed.
+ * `check` throws UNAVAILABLE after `shut`. `shut` answers true the first time only, so that closing
+ * twice is allowed.
  */
 export function closable(what: string) {
   let closed = false
@@ -22,14 +22,14 @@ export function closable(what: string) {
   }
 }
 
-/** A gate for work that takes its time. */
+/** Waits for work under way when it closes. */
 export type ClosableWork = {
   check(): void
-  /** Aborts when it shuts. */
+  /** Aborts at `close`. */
   readonly signal: AbortSignal
-  /** Counts work that is under way. */
+  /** Counts the work until it ends, so that `close` can wait for it. */
   track<T>(work: Promise<T>): Promise<T>
-  /** Shuts, waits for all that is under way, and then does `last`, once. */
+  /** Refuses new work, waits for the work under way, and then runs `last` once. */
   close(last?: () => void | Promise<void>): Promise<void>
 }
 export function closableWork(what: string): ClosableWork {

@@ -1,11 +1,9 @@
-// What every storage adapter agrees on: names, filters, changes, order, cursors. Pure functions.
+// Shared rules of all storage adapters: names, filters, changes, order, cursors. Pure functions.
 import { fault } from '#contracts/faults.ts'
 import type { Change, Collection, Doc, Query, Scalar, Where } from '#ports/storage.ts'
 
 export type Fields = Record<string, unknown>
-/**
- * A scalar as an index holds it: SQLite has no booleans, and a cursor must carry what it compares.
- */
+/** A scalar as indexes and cursors hold it. SQLite has no booleans. */
 export type Key = string | number
 
 export const documentBytesMax = 1024 * 1024
@@ -27,7 +25,7 @@ const isScalar = (value: unknown): value is Scalar =>
   typeof value === 'boolean' ||
   (typeof value === 'number' && Number.isFinite(value))
 
-/** Names become parts of statements, so nothing but a plain name passes. */
+/** Names become parts of SQL statements, so only plain names are allowed. */
 export function checkName(name: string, field = name): void {
   if (!namePattern.test(name))
     throw fault('INVALID_FIELD', {
@@ -51,7 +49,8 @@ export function checkCollection({
     ...(owner === undefined ? [] : [owner]),
   ])
     checkName(field)
-  // An index is called by its fields: of two with one name only one would be made.
+  // The name of an index consists of its fields, so of two equal names only one index would be
+  // made.
   for (const [kind, lists] of Object.entries({ unique, index })) {
     const names = sameKeys(lists).map(list => list.join('_'))
     const twice = names.find((one, at) => names.indexOf(one) !== at)
@@ -63,7 +62,10 @@ const sameKeys = (lists: readonly (readonly string[])[]) => [
   ...new Map(lists.map(list => [list.join(','), list])).values(),
 ]
 
-/** Both at once: what an older generation of a plugin declared holds while a newer one starts. */
+/**
+ * Joins two declarations, because an older generation of a plugin still runs while a newer one
+ * starts.
+ */
 export const union = (a: Collection, b: Collection): Collection => ({
   ...a,
   ...b,
@@ -71,9 +73,7 @@ export const union = (a: Collection, b: Collection): Collection => ({
   index: sameKeys([...(a.index ?? []), ...(b.index ?? [])]),
 })
 
-/**
- * Fields that an index, the expiry or the tenant's filter needs, in the order of their declaration.
- */
+/** Fields that an index, the expiry or the tenant's filter uses, in order of declaration. */
 export const indexedFields = ({ unique = [], index = [], expires, scope }: Collection): string[] =>
   [
     ...new Set([
@@ -88,7 +88,7 @@ const refuse = (field: string, why: string) => fault('INVALID_FIELD', { field, w
 
 function checkCondition(field: string, condition: unknown): void {
   if (isScalar(condition)) return
-  // An undefined value would vanish on the way and match everything: it must fail closed.
+  // An undefined value would be dropped and match everything, so it is refused.
   if (typeof condition !== 'object' || condition === null || Array.isArray(condition))
     throw refuse(field, 'a condition is a scalar or an operator')
   const names = Object.keys(condition)
@@ -147,15 +147,15 @@ export function checkDoc(collection: string, doc: Doc, json: string): void {
   checkSize(collection, json)
 }
 
-/** Counts bytes only when characters could hide more of them than allowed. */
+/** Counts bytes only when the number of characters does not decide. */
 export function checkSize(collection: string, json: string): void {
   if (json.length * 3 > documentBytesMax && Buffer.byteLength(json) > documentBytesMax)
     throw fault('DOCUMENT_TOO_LARGE', { collection, max: documentBytesMax })
 }
 
 /**
- * Strings in the order of their UTF-8 bytes, which differs from JavaScript's where surrogate pairs
- * meet U+E000 to U+FFFF.
+ * Compares strings by their UTF-8 bytes. JavaScript's order differs where surrogate pairs meet
+ * U+E000 to U+FFFF.
  */
 export function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
@@ -168,19 +168,22 @@ export function compareText(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** The least text that comes after every text with the prefix; undefined when there is none. */
+/** The smallest text that sorts after every text with the prefix; undefined when there is none. */
 export function afterPrefix(prefix: string): string | undefined {
   const points = Array.from(prefix, character => character.codePointAt(0)!)
   while (points.length > 0) {
     const last = points.pop()!
     if (last >= 0x10ffff) continue
-    // Surrogates are no characters of their own, so the one before precedes the one after.
+    // Skips the surrogates, which are not characters: U+E000 follows U+D7FF.
     return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1)
   }
   return undefined
 }
 
-/** What an index holds of a value: null for what is absent, null or not a scalar. */
+/**
+ * The index key of a value. It is null for an absent value, for null, and for anything that is not
+ * a scalar.
+ */
 export const keyOf = (value: unknown): Key | null =>
   typeof value === 'string' || typeof value === 'number'
     ? value
@@ -188,7 +191,7 @@ export const keyOf = (value: unknown): Key | null =>
       ? Number(value)
       : null
 
-/** Numbers before texts. */
+/** Numbers sort before texts. */
 export const compareKeys = (a: Key, b: Key): number =>
   typeof a === 'string'
     ? typeof b === 'string'
@@ -226,7 +229,10 @@ export function matches(doc: Fields, where: Where | undefined): boolean {
   return true
 }
 
-/** A changed copy; `id` stays. Arrays and objects within are the original's, never written to. */
+/**
+ * Applies the change to a copy; `id` stays. Arrays and objects inside are shared with the original
+ * and never written to.
+ */
 export function applyChange(doc: Fields, { set, unset, inc, push, pull }: Change): Fields {
   const next: Fields = { ...doc, ...set }
   for (const field of unset ?? []) delete next[field]
@@ -248,7 +254,7 @@ export function applyChange(doc: Fields, { set, unset, inc, push, pull }: Change
   return next
 }
 
-/** A place in an order: the ordered field's key and the id that breaks ties. */
+/** A position in an order: the key of the sorted field, and the id that breaks ties. */
 export type Place = { readonly key: Key; readonly id: string }
 
 export const encodeCursor = (

@@ -1,4 +1,4 @@
-// What both event logs check and how they pack.
+// Checks and encodes events, for all event logs.
 import { fault } from '#contracts/faults.ts'
 import type { LoggedEvent, NewEvent, Range } from '#ports/eventlog.ts'
 
@@ -21,7 +21,7 @@ export function checkWhole(field: string, value: number, least: number): void {
 const isRewritten = (events: unknown): events is [number, NewEvent][] =>
   Array.isArray((events as unknown[])[0])
 
-/** The events of one append as they are kept. */
+/** Encodes the events of one append. */
 export function pack(events: readonly NewEvent[]): string {
   return bounded(JSON.stringify(events))
 }
@@ -32,8 +32,8 @@ function bounded(body: string): string {
 }
 
 /**
- * Of a stretch that was rewritten: pairs of a seq and its event. INVALID_FIELD unless the seqs rise
- * within the range and end with it.
+ * Encodes a rewritten range as pairs of seq and event. INVALID_FIELD unless the seqs rise within
+ * the range and end with it.
  */
 export function packRewritten({ from, through }: Range, events: readonly LoggedEvent[]): string {
   checkWhole('from', from, 1)
@@ -50,8 +50,8 @@ export function packRewritten({ from, through }: Range, events: readonly LoggedE
 }
 
 /**
- * Of events that keep their seqs: as they were appended where none is missing, as rewritten
- * otherwise. INVALID_FIELD unless they rise behind `after`.
+ * Encodes restored events: like an append where no seq is missing, like a rewritten range
+ * otherwise. INVALID_FIELD unless the seqs rise behind `after`.
  */
 export function packRestored(
   after: number,
@@ -64,7 +64,7 @@ export function packRestored(
   return { body: packRewritten({ from: after + 1, through: end }, events), end }
 }
 
-/** The events of a segment with their numbers, those after `after` only. */
+/** Decodes a segment: the events behind `after`, with their seqs. */
 export function unpack(body: string, first: number, after = 0): LoggedEvent[] {
   const events = JSON.parse(body) as (NewEvent & { seq: number })[] | [number, NewEvent][]
   if (isRewritten(events))

@@ -1,11 +1,11 @@
-// Calls on one document take effect in the order in which they were made, though connections run
-// side by side; calls on many wait for what was asked before them.
+// A queue for each key: calls on one document take effect in order, although connections run in
+// parallel. A call on many documents waits for all earlier calls.
 
 export type KeyedQueue = {
   one<T>(id: string, act: () => Promise<T>): Promise<T>
-  /** Later calls wait for it, too. */
+  /** Later calls wait for this one, too. */
   many<T>(act: () => Promise<T>): Promise<T>
-  /** Waits for what was asked before, and holds nobody up. */
+  /** Waits for earlier calls; later calls do not wait for it. */
   look<T>(act: () => Promise<T>): Promise<T>
   settled(): Promise<void>
 }

@@ -1,6 +1,5 @@
-// `import` of a module that Node brings evaluates every export of it: of node:http also the
-// WebSocket client, with all of undici behind it, 13 MiB that stay.
-// `require` evaluates what is asked for.
+// `import` of a built-in module evaluates all its exports. For node:http that includes the
+// WebSocket client with undici, which keep 13 MiB. `require` evaluates only what is used.
 import { createRequire } from 'node:module'
 
 export const lazyRequire = createRequire(import.meta.url)

@@ -2,7 +2,7 @@
 import { join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
 
-/** A whole number among the URL's parameters. */
+/** Reads a whole number from the URL's parameters. */
 export function wholeOption(
   url: URL,
   name: string,
@@ -21,10 +21,9 @@ export function wholeOption(
 }
 
 /**
- * The folder that a URL names: `scheme:./relative`, `scheme:/absolute`, or nothing for the default
- * within the data folder.
- * A `file:` URL is always absolute (the URL standard makes `file:./x` into `file:///x`), so that
- * only `file:` alone means the default.
+ * The folder of a URL: `scheme:./relative`, `scheme:/absolute`, or nothing for the default in the
+ * data folder. A `file:` URL is always absolute, because the URL standard turns `file:./x` into
+ * `file:///x`. Only `file:` alone means the default.
  */
 export function folderOf(url: URL, { dataDir, name }: { dataDir: string; name: string }): string {
   const path = decodeURIComponent(url.pathname)

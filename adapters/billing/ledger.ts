@@ -1,5 +1,5 @@
-// The ledger on any storage: each entry carries the balance after it, a unique (orgId, seq) is the
-// compare-and-set, a unique (orgId, key) makes each happen once.
+// The ledger on any storage. Each entry carries the balance after it. A unique (orgId, seq) serves
+// as compare-and-set, and a unique (orgId, key) makes each operation happen once.
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Balance, Entry, Ledger } from '#ports/billing.ts'

@@ -1,5 +1,5 @@
-// Blobs as files: <root>/<organisation>/<first two digits>/<hash>, each written beside and moved
-// into place when it is whole and on disk.
+// Blobs as files: <root>/<organisation>/<first two digits>/<hash>. Each file is written elsewhere,
+// and moved into place when it is complete and on disk.
 import { createHash } from 'node:crypto'
 import * as nodeFiles from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ import { folderOf } from '../_shared/options.ts'
 
 const WHAT = 'The blob store'
 const READ_BYTES = 65_536
-/** A temporary file that nobody has written to for this long belongs to a process that is gone. */
+/** Milliseconds after which an idle temporary file belongs to a dead process. */
 const STALE_MS = 3_600_000
 
 type Place = {
@@ -33,7 +33,7 @@ type Place = {
   readonly files: Files
 }
 
-/** Counts and hashes what passes, and stops what grows too large. */
+/** Counts and hashes the bytes, and stops at the limit. */
 async function* measured(
   content: AsyncIterable<Uint8Array>,
   {
@@ -73,8 +73,8 @@ const fileBlobsOf =
             place: async () => {
               const blob = { hash: hash.digest('hex'), bytes: seen.bytes }
               await makeFolder(folderFor(blob.hash), { top: root, files })
-              // The same content again is moved over itself: shorter than asking first, and right
-              // when somebody removes it meanwhile.
+              // The same content again replaces itself. That is faster than a check, and right when
+              // somebody removes the blob meanwhile.
               return { path: pathOf(blob.hash), result: blob }
             },
           },
@@ -140,8 +140,8 @@ const fileBlobsOf =
   }
 
 /**
- * Folder by folder, in the order of `<organisation>/<hash>`: as hashes begin with their folder's
- * name, only the organisations' order needs the slash.
+ * Lists folder by folder in the order of `<organisation>/<hash>`. Hashes begin with their folder's
+ * name, so only the order of organisations needs the slash.
  */
 async function addressesIn(
   { root, files }: Place,

@@ -35,7 +35,7 @@ export function memoryBlobs({
             bytes += chunk.length
             if (bytes > bytesMax) throw fault('BODY_TOO_LARGE', { max: bytesMax })
             if (stored + bytes > storeBytesMax) throw fault('STORAGE_FULL')
-            // Copied: the source may use its buffer again.
+            // Copies the chunk, because the source may reuse its buffer.
             chunks.push(Uint8Array.from(chunk))
           }
           const whole = Buffer.concat(chunks)

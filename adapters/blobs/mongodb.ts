@@ -1,6 +1,6 @@
-// Blobs in MongoDB's GridFS (https://www.mongodb.com/docs/manual/core/gridfs/): the chunks come
-// first, and the file's own document last, under the organisation and the hash. Of two that put one
-// content the second finds that name taken.
+// Blobs in MongoDB's GridFS (https://www.mongodb.com/docs/manual/core/gridfs/). Chunks are written
+// first, and last the file's document, whose id is organisation and hash. Of two uploads of one
+// content, the second finds that id taken.
 import { createHash } from 'node:crypto'
 import { Binary, MongoServerError, ObjectId } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
@@ -21,8 +21,7 @@ import {
 type File = { _id: ObjectId; filename: string; length: number; chunkSize: number; uploadDate: Date }
 type Chunk = { _id: ObjectId; files_id: ObjectId; n: number; data: Binary }
 /**
- * Chunks that belong to no file yet, or no longer. `at`: when they last grew, by the server's clock
- * alone.
+ * Notes an upload whose chunks belong to no file. `at`: when they last grew, by the server's clock.
  */
 type Upload = { _id: ObjectId; at: Date }
 
@@ -91,7 +90,10 @@ export async function mongoBlobs({
   const { check, track, signal: closing, close: closeGate } = closableWork(WHAT)
   let sweptAt = clock.monotonic()
 
-  /** Written before anything that a crash could leave lying; true while nobody has swept it. */
+  /**
+   * Written before any chunk, so that a sweep finds what a crash leaves. True while the note
+   * exists.
+   */
   const note = async (id: ObjectId, upsert: boolean): Promise<boolean> =>
     (await uploads.updateOne({ _id: id }, { $currentDate: { at: true } }, { upsert }))
       .matchedCount === 1
@@ -100,8 +102,8 @@ export async function mongoBlobs({
     await uploads.deleteOne({ _id: id })
   }
   /**
-   * The note is taken away first: of several that sweep one goes on, and whoever still writes sees
-   * that it is gone.
+   * Removes the note first. So only one of several sweeps goes on, and an upload that still writes
+   * sees that its note is gone.
    */
   async function sweep(): Promise<void> {
     const { localTime } = await db.command({ hello: 1 })
@@ -110,7 +112,7 @@ export async function mongoBlobs({
       .limit(swept)
       .toArray()) {
       const { deletedCount } = await uploads.deleteOne(upload)
-      // A file whose note was left is whole.
+      // A file with a note is complete; only its note was left.
       if (
         deletedCount === 1 &&
         !(await files.findOne({ _id: upload._id }, { projection: { _id: 1 } }))
@@ -227,7 +229,7 @@ export async function mongoBlobs({
         }
         if (at === stop) return
         const isThere = await orFault(files.findOne({ _id: file._id }, { projection: { _id: 1 } }))
-        // Removed while it was read.
+        // The blob was removed while it was read.
         throw isThere
           ? fault('UNAVAILABLE', { what: WHAT, why: 'a part of this blob is missing' })
           : fault('NOT_FOUND', { what: 'blob' })

@@ -1,8 +1,7 @@
-// Blobs in any store that speaks S3. What is put lies in a local file until its hash is known and
-// then goes up in one request: under its last name at once, or not at all. So nothing half-done can
-// be left in the store,
-// no right to copy is needed, a try can be made again, and the hash that names the blob also signs
-// the request, so that a store that checks signatures refuses a byte that differs.
+// Blobs in any store that speaks S3. An upload is kept in a local file until its hash is known, and
+// then goes up in one request under its final name. So nothing half-done stays in the store, no
+// right to copy is needed, and a try can be repeated. The hash that names the blob also signs the
+// request, so a store that checks signatures refuses damaged bytes.
 import { join } from 'node:path'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
@@ -117,8 +116,8 @@ export async function s3Blobs({ store, prefix, folder, clock, log }: World): Pro
         return bytes === undefined ? undefined : { hash, bytes }
       },
       /**
-       * S3 does not say whether there was something to delete, so it is asked first: of two that
-       * remove at once both may be told true.
+       * S3 does not say whether a deleted object existed, so the adapter asks first. Two removals
+       * at once may both answer true.
        */
       async remove(hash) {
         check()

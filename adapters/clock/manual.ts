@@ -1,4 +1,4 @@
-// Time that moves only when it is told to, with ids and randomness that repeat: for tests and
+// A clock that moves only on command, with repeatable ids and randomness. For tests and
 // simulations, never for production.
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -7,18 +7,18 @@ import { uuids } from './lib/uuid7.ts'
 
 export type ManualClock = Clock & {
   /**
-   * Moves the time on, waking each sleeper at its own moment; what wakes and sleeps again within
+   * Moves the time on and wakes each sleeper at its own moment. A sleeper that sleeps again within
    * the span is woken again.
    */
   advance(ms: number): Promise<void>
   /**
-   * Moves the time on in one step: every sleeper that is due wakes once, at the end. For spans in
-   * which timers would turn a million times.
+   * Moves the time on in one step; every due sleeper wakes once, at the end. For spans in which
+   * timers would fire a million times.
    */
   leap(ms: number): Promise<void>
-  /** How many sleep. */
+  /** The number of sleepers. */
   sleeping(): number
-  /** Lets everything run that can run without the time moving. */
+  /** Runs everything that can run at the current time. */
   settle(): Promise<void>
 }
 type Sleeper = { readonly wakeAt: number; readonly order: number; readonly wake: () => void }
@@ -38,10 +38,7 @@ function generator(seed: number): () => number {
   }
 }
 
-/**
- * A few turns of the event loop: promises settle between them, and so does what was handed to
- * setImmediate.
- */
+/** Runs a few turns of the event loop, so that promises and setImmediate callbacks run. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve))
 }

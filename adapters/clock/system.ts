@@ -5,7 +5,7 @@ import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../_shared/options.ts'
 import { uuids } from './lib/uuid7.ts'
 
-/** The longest that setTimeout waits; longer pauses are made of several. */
+/** The longest wait of setTimeout; longer sleeps use several. */
 const TIMER_MS_MAX = 2 ** 31 - 1
 const RANDOM_STEPS = 2 ** 47
 
@@ -32,10 +32,7 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/**
- * `aheadMs`: by how much the time of day is wrong, for whoever wants to see what a wrong clock
- * does.
- */
+/** `aheadMs`: milliseconds by which the wall clock is wrong, for tests of wrong clocks. */
 export const systemClock = (aheadMs = 0): Clock => ({
   now: () => Date.now() + aheadMs,
   monotonic: () => performance.now(),

@@ -23,9 +23,7 @@ type Stream = { kept: Kept[]; trimmed: number }
 const lastOf = (stream: Stream | undefined): number =>
   stream?.kept.at(-1)?.seq ?? stream?.trimmed ?? 0
 
-/**
- * Where the first event with a greater seq stands. Seqs have gaps where a stretch was rewritten.
- */
+/** The index of the first event with a greater seq. Rewritten ranges leave gaps in the seqs. */
 function placeAfter({ kept }: Stream, seq: number): number {
   let low = 0
   let high = kept.length

@@ -1,5 +1,5 @@
-// Event streams in MongoDB. An append is one document, whose id says where in its stream it begins:
-// of two that begin at the same place one is refused, and no transaction is needed.
+// Event streams in MongoDB. An append is one document, and its id says where it begins in its
+// stream. Of two appends at the same place one is refused, so no transaction is needed.
 import { MongoBulkWriteError, type Collection as Kept } from 'mongodb'
 import pLimit from 'p-limit'
 import { fault } from '#contracts/faults.ts'
@@ -34,13 +34,13 @@ import type { Send } from '../_shared/mongodb/sends.ts'
 import { watchInserts } from '../_shared/mongodb/watch.ts'
 
 /**
- * `s`: the stream; `g`: its edition, another one after each rewrite; `f`, `l`: the first and last
- * seq that it stands for; `b`: the events.
+ * `s`: the stream. `g`: its edition, which each rewrite changes. `f`, `l`: the first and last seq.
+ * `b`: the events.
  */
 type Segment = { _id: string; s: string; g: number; f: number; l: number; b: string }
 /**
- * Only of streams that were trimmed or rewritten. `t`: forgotten up to here; `g`: the edition that
- * counts.
+ * The head of a stream that was trimmed or rewritten. `t`: trimmed up to this seq. `g`: the current
+ * edition.
  */
 type Head = { _id: string; t: number; g: number }
 type Standing = { readonly edition: number; readonly trimmed: number; readonly last: number }
@@ -63,15 +63,14 @@ const readTries = 10
 const eventsTogether = 256
 const duplicate = 11_000
 /**
- * How many followers read at a time: of the connections so large a part, and each read makes two
- * calls. Ten thousand that begin at once, or find their change stream broken, keep no append
- * waiting.
+ * The share of connections that followers may use; each read makes two calls. Ten thousand
+ * followers that begin at once must not delay appends.
  */
 const readBackShare = 1 / 4
 
 /**
- * Appends of many streams travel together: what comes while one message is under way goes with the
- * next.
+ * Sends appends of many streams together. Appends that come while one message is under way go with
+ * the next.
  */
 function createWriter(segments: Kept<Segment>, sending: Send) {
   let waiting: Waiting[] = []
@@ -157,8 +156,8 @@ export async function mongoEventlog({
   })
 
   /**
-   * Segments of one edition behind `after`, without a hole: where one is seen, the stream was
-   * trimmed or rewritten in between, and is read again.
+   * Segments of one edition behind `after`. A gap between them means that the stream was trimmed or
+   * rewritten meanwhile, and it is read again.
    */
   const segmentsAfter = async (
     name: string,
@@ -175,8 +174,8 @@ export async function mongoEventlog({
             .find({ s: name, g, l: { $gt: position } }, { sort: { l: 1 }, limit: segmentsRead })
             .toArray(),
         )
-      // Few streams were ever trimmed or rewritten: both are asked for at once, and what was
-      // guessed wrong is asked again.
+      // Few streams were ever trimmed or rewritten. So head and segments are read at once, with a
+      // guessed edition, and a wrong guess is read again.
       const guess = standings.get(name)?.edition ?? 0
       const [{ edition, trimmed }, guessed] = await Promise.all([headOf(name), page(guess, after)])
       const from = Math.max(after, trimmed)
@@ -222,8 +221,8 @@ export async function mongoEventlog({
     })
   }
   /**
-   * Everything of the stream in another edition, which counts from one moment on; then the old one
-   * goes.
+   * Writes the whole stream as another edition, makes that edition current, and removes the old
+   * one.
    */
   const replace = async (
     name: string,
@@ -267,9 +266,8 @@ export async function mongoEventlog({
   }
 
   /**
-   * What was asked of one stream while it was busy goes as one segment; each caller is answered as
-   * if it had gone alone. Answers those that must be tried again, with what is known to be old
-   * forgotten.
+   * Appends the calls that waited for a busy stream as one segment. Each caller is answered as if
+   * it was alone. Answers the calls that must be tried again, and forgets what is known to be old.
    */
   const appendOnce = async (name: string, asked: readonly Asked[]): Promise<readonly Asked[]> => {
     const known = standings.get(name)
@@ -278,11 +276,11 @@ export async function mongoEventlog({
     let end = last
     let bytes = 0
     let rest = 0
-    // To add nothing is to ask where the stream stands now.
+    // An empty append asks for the stream's current end.
     if (known && asked.every(({ count }) => count === 0)) return standings.delete(name), asked
     for (const one of asked) {
       const isMoved = one.expect !== undefined && one.expect !== end
-      // Nobody is refused for what has not been written yet: where the stream stands then is asked
+      // No append is refused because of events that are not written yet; the stream's end is read
       // again.
       if (
         taken.length > 0 &&
@@ -308,7 +306,7 @@ export async function mongoEventlog({
       try {
         await write(segmentOf(name, edition, last + 1, end, body))
       } catch (error) {
-        // Somebody else began there: what is known of the stream is old.
+        // Another process appended there, so what is known of the stream is old.
         if ((error as { code?: unknown }).code === duplicate)
           return standings.delete(name), [...taken, ...asked.slice(rest)]
         for (const { failed } of taken) failed(error)
@@ -409,8 +407,7 @@ export async function mongoEventlog({
     async streams({ after = '', limit }) {
       check()
       checkWhole('limit', limit, 1)
-      // Along the index, once: to group would read the rest of the collection for each page. The
-      // first of both lists together are the first of all.
+      // Walks along the index. A group stage would read the rest of the collection for each page.
       const names = new Set<string>()
       for await (const { s } of segments.find(
         { s: { $gt: after } },
@@ -457,7 +454,7 @@ export async function mongoEventlog({
     async remove(name) {
       check()
       await lanes.one(name, async () => {
-        // Without its head an edition counts no more.
+        // Without its head, an edition is no longer current.
         await orFault(heads.deleteOne({ _id: name }))
         await orFault(segments.deleteMany({ s: name }))
         standings.delete(name)

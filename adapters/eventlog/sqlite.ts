@@ -16,7 +16,7 @@ import { createFanout, type Fanout } from './lib/fanout.ts'
 import { pathOf, quotaOf, sharedWriter, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 import { closed, openWriter, type Writer } from '../_shared/sqlite/writer.ts'
 
-/** An append that waits for the disk before its followers see it. */
+/** An append that is not on disk yet, so followers do not see it. */
 type Held = {
   readonly operation: number
   readonly stream: string
@@ -47,7 +47,7 @@ async function readBack(
   return events.length > limit ? events.slice(0, limit) : events
 }
 
-/** Delivers appends of followed streams when the disk has them. */
+/** Delivers appends to followers when they are on disk. */
 function createDelivery(writer: Writer, fanout: Fanout) {
   let held: Held[] = []
   const unwatch = writer.watch({
@@ -156,7 +156,7 @@ export default defineAdapter<EventlogEngine>({
     const { clock, engine } = opening
     const path = pathOf(opening)
     const shared = sharedWriter(engine<unknown>('storage'))
-    // The storage owns the thread and ends it; here only what was applied is seen onto the disk.
+    // The storage owns the thread and ends it. Here the applied writes are only brought to disk.
     if (shared?.path === path) return createEngine(shared, () => shared.durable().catch(nothing))
     const own = await openWriter({ path, bytesMax: quotaOf(opening) }, clock.now)
     return createEngine(own, own.close)

@@ -7,9 +7,9 @@ import { wholeOption } from '../_shared/options.ts'
 import { evaluate, refunded, type Count } from './lib/rate-limit.ts'
 
 const SUBJECTS_MAX = 100_000
-/** How many subjects a new one may share its count with, once every own count is taken. */
+/** Counts that new subjects share when all own counts are taken. */
 const SHARED_COUNTS = 4096
-/** How many counts are looked at for each one that is added: enough to be rid of what is over. */
+/** Counts that are checked for expiry whenever one is added; this keeps up with new ones. */
 const LOOKED_AT = 4
 
 /** FNV-1a, 32 bits (draft-eastlake-fnv). It spreads subjects; it keeps no secret. */
@@ -20,8 +20,8 @@ function spread(text: string): number {
 }
 
 /**
- * A count that is in force is never forgotten: nobody can flood it out with subjects of their own.
- *  Past `subjectsMax`, new subjects share counts, which makes their limits stricter, never looser.
+ * A count in force is never dropped, so nobody can flood it out with other subjects. Past
+ * `subjectsMax`, new subjects share counts, which makes their limits stricter, never looser.
  */
 function createCounts(subjectsMax: number) {
   const counts = new Map<string, Count>()
@@ -34,12 +34,12 @@ function createCounts(subjectsMax: number) {
     }
   }
   return {
-    /** Under which key the subject is counted. */
+    /** The key under which the subject is counted. */
     keyOf(name: string, subject: string, now: number): string {
       const own = `${name}\n${subject}`
       if (counts.has(own)) return own
       const shared = `${name}\nshared ${spread(own)}`
-      // What was counted together stays in force, also when there is room again.
+      // A shared count stays in force, even when there is room again.
       const inForce = (counts.get(shared)?.until ?? now) > now
       return inForce || counts.size >= subjectsMax ? shared : own
     },
@@ -77,7 +77,7 @@ export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: Options): Ra
     },
     reset(name, subject) {
       check()
-      // A shared count is not one subject's to forget.
+      // Other subjects share this count, so it stays.
       const now = clock.monotonic()
       const key = counts.keyOf(name, subject, now)
       if (key === `${name}\n${subject}`) counts.set(key, undefined, now)

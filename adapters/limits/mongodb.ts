@@ -1,4 +1,4 @@
-// Rate limits that hold across processes. Time is the server's: the clocks of the processes are not
+// Rate limits across processes. They use the server's time, so that clocks of processes are never
 // compared.
 import type { Collection as Kept } from 'mongodb'
 import { hasCode } from '#contracts/faults.ts'
@@ -22,15 +22,15 @@ import { evaluate, refunded, type Count } from './lib/rate-limit.ts'
  */
 type Counted = { _id: string; until: number; used: number; rev: number; ends: Date }
 /**
- * How long a measured difference to the server's clock is trusted, in milliseconds; a clock drifts
- * by some milliseconds meanwhile.
+ * Milliseconds for which a measured difference to the server's clock is trusted. A clock drifts by
+ * some milliseconds meanwhile.
  */
 const measureMs = 300_000
 /** Of what is over, by the server's own clock. */
 const keptSeconds = 60
 
 /**
- * The server's time now, measured now and then and carried on by the process's own steady clock.
+ * The server's time. It is measured now and then, and carried on by this process's steady clock.
  */
 function serverClock(clock: Pick<Clock, 'monotonic'>, ask: () => Promise<number>) {
   let measured: { readonly server: number; readonly at: number } | undefined
@@ -67,7 +67,7 @@ export async function mongoLimits({
 
   type Decided<T> = { readonly answer: T; readonly count: Count | undefined }
   type Decide<T> = (known: Count | undefined, at: number) => Decided<T>
-  /** Undefined when another process has counted meanwhile. */
+  /** Counts once; undefined when another process has counted meanwhile. */
   const decideOnce = async <T>(
     id: string,
     decide: Decide<T>,
@@ -89,7 +89,7 @@ export async function mongoLimits({
       },
     )
   }
-  /** Calls of this process take turns: they need not meet at the server. */
+  /** Calls of this process take turns, so they do not conflict at the server. */
   const decided = <T>(id: string, decide: Decide<T>): Promise<T> =>
     lanes.one(id, async () => {
       for (;;) {

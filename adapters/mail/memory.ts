@@ -1,4 +1,4 @@
-// Keeps letters in memory, for tests.
+// Keeps emails in memory, for tests.
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Email, Mailer } from '#ports/mail.ts'
 import { closable } from '../_shared/closable.ts'

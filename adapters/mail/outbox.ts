@@ -1,5 +1,5 @@
-// Letters as .eml files in a folder: what the embedded default does instead of sending. Any mail
-// program opens them.
+// Writes emails as .eml files into a folder instead of sending them. This is the default; any mail
+// program opens the files.
 import * as nodeFiles from 'node:fs/promises'
 import { join } from 'node:path'
 import { fault } from '#contracts/faults.ts'
@@ -22,8 +22,8 @@ import { folderOf } from '../_shared/options.ts'
 const WHAT = 'The outbox'
 
 /**
- * Each letter is written beside, synced and moved into place, so that whoever watches the folder
- * never reads half of one.
+ * Each email is written elsewhere, synced and moved into place, so that no reader of the folder
+ * sees half of one.
  */
 export async function outbox({
   folder,
@@ -39,7 +39,7 @@ export async function outbox({
   checkedFrom(from)
   const temporary = join(folder, '.temporary')
   await makeFolder(temporary, { files })
-  // One server per data folder: whatever lies here now belongs to nobody.
+  // A data folder has one server, so files that lie here now belong to no process.
   await sweepFolder(temporary, { now: Infinity, idleMs: 0, files })
   const { check, shut } = closable(WHAT)
   return {

@@ -1,4 +1,4 @@
-// Letters through an SMTP server: smtp://user:password@host:587?from=…
+// Sends emails through an SMTP server: smtp://user:password@host:587?from=…
 import { fault, type Fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -26,7 +26,7 @@ export type SmtpOptions = {
 }
 
 /**
- * What went wrong, in our words: a server's own words may quote an address, a user name or a
+ * Describes the error in fixed words. A server's own words may contain an address, a user name or a
  * password.
  */
 function reasonOf(error: unknown): { why: string; code: string; responseCode: number | undefined } {
@@ -96,7 +96,7 @@ export function smtp({
       check()
       signal?.throwIfAborted()
       checkEmail(letter)
-      // The socket's time-out sees silence only; a server that trickles its answers is cut here.
+      // The socket's time-out notices silence only. This one ends a server that answers too slowly.
       const stop = AbortSignal.any([
         closing.signal,
         AbortSignal.timeout(timeoutMs * 2),
@@ -125,7 +125,7 @@ export function smtp({
   }
 }
 
-/** INVALID_FIELD names the parameter; the URL itself, with its password, is never quoted. */
+/** INVALID_FIELD names the parameter. The URL contains the password and is never quoted. */
 export function smtpOptionsOf(url: URL): Omit<SmtpOptions, 'clock' | 'log'> {
   const tls = url.searchParams.get('tls') ?? (url.port === '465' ? 'implicit' : 'starttls')
   if (!Object.hasOwn(PORTS, tls))

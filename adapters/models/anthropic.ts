@@ -19,10 +19,10 @@ export async function anthropic(
   settings: ProviderSettings,
   surroundings: Surroundings,
 ): Promise<ModelProvider> {
-  // Only who uses it pays for loading it.
+  // Loaded on use only.
   const { default: Anthropic } = await import('@anthropic-ai/sdk')
-  // Everything is said here, so that the library looks for no credentials of its own; it neither
-  // retries, logs nor traces.
+  // Sets every option, so that the library looks for no credentials of its own. It does not retry,
+  // log or trace.
   const client = new Anthropic({
     baseURL: settings.baseUrl,
     apiKey: settings.apiKey ?? 'none',

@@ -1,5 +1,5 @@
-// The embedded default: a deterministic program that answers by quoting what it was given. No
-// weights, no network, no pretence.
+// The embedded default: a deterministic program that answers by quoting its input. It has no
+// weights and uses no network.
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Model, ModelDelta, ModelProvider, ModelRequest } from '#ports/models.ts'
@@ -75,7 +75,7 @@ function materialOf(
   const sentences = sentencesOf(questionPartOf(message))
   let question = message
   if (long || sentences.length > QUESTION_SENTENCES_MAX) {
-    // The sentence with the question mark asks; without one, the first does.
+    // The question is the sentence with a question mark, or else the first sentence.
     const asking = Math.max(
       0,
       sentences.findLastIndex(sentence => /[?？؟]["'»”)\]]?$/.test(sentence)),

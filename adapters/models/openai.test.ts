@@ -236,7 +236,6 @@ test('an answer in the background can be resumed, but never in the middle of a c
     { id: 'c1', name: 'add', arguments: '{"a":1}' },
     { id: 'c2', name: 'add', arguments: '{"a":2}' },
   ]
-  const leapingClock = leaping()
   await onStage(
     'responses',
     [{ text: 'Let me add.', calls }],
@@ -263,7 +262,7 @@ test('an answer in the background can be resumed, but never in the middle of a c
       assert.ok(resumed > 5)
       assert.is(server.calls().length, 1, 'the answer was asked for once')
     },
-    { options: 'background=1', parts: { clock: leapingClock } },
+    { options: 'background=1', parts: { clock: leaping() } },
   )
 })
 test('checkpoints are bounded in rate', async () => {

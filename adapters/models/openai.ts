@@ -28,10 +28,10 @@ export async function openai(
   }: ProviderSettings & { readonly api: Api; readonly atVendor: boolean },
   { clock, log }: Surroundings,
 ): Promise<ModelProvider> {
-  // Only who uses it pays for loading it.
+  // Loaded on use only.
   const { default: OpenAI } = await import('openai')
-  // Everything is said here, so that the library reads none of the variables that it knows; it
-  // neither retries nor logs.
+  // Sets every option, so that the library reads no environment variables. It does not retry or
+  // log.
   const client = new OpenAI({
     baseURL: settings.baseUrl,
     apiKey: settings.apiKey ?? 'none',

@@ -1,5 +1,4 @@
-// A model that does exactly what it is told, for tests and benchmarks: it thinks nothing and costs
-// next to nothing to call.
+// A model that follows a script, for tests and benchmarks. A call costs next to nothing.
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'

@@ -70,7 +70,8 @@ function createTaker(
     prepare(id) {
       const abort = new AbortController()
       running.set(id, abort)
-      // A job whose lease was lost may run here a second time by now.
+      // After a lost lease the same job may run here again by now, so only this try's entry is
+      // removed.
       const drop = () => void (running.get(id) === abort && running.delete(id))
       return {
         drop,
@@ -81,7 +82,7 @@ function createTaker(
               return await (abort.signal.reason === 'cancelled'
                 ? lease.finish('cancelled')
                 : lease.putBack('the worker closed'))
-            // Its workers died with it time after time.
+            // The job used up its tries, because its workers died with it.
             if (row.attempt > options.attemptsMax)
               return await lease.finish('failed', row.failReason ?? 'the lease ran out')
             await runLeased(

@@ -1,5 +1,5 @@
-// Jobs as documents on any storage: a lease is a time until which nobody else takes the job; where
-// several processes share the storage, a heartbeat that stands still, for their clocks are not
+// Jobs as documents on any storage. A lease ends at a time after which others may take the job.
+// Processes that share a storage watch for heartbeats instead, because their clocks are not
 // compared.
 import { fault, hasCode } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
@@ -32,7 +32,7 @@ function createQueue(world: World): Queue {
       } catch (error) {
         if (!hasCode(error, 'DUPLICATE')) throw error
         if (row.active === undefined) return row.id
-        // The one that holds the key may end between the two calls; then the way is free.
+        // The job with the key may end between the two calls. Then the new one can be added.
         const {
           items: [first],
         } = await storage.find(jobs, { where: { active: row.active }, limit: 1 })

@@ -27,8 +27,7 @@ export function memorySearch(): SearchEngine {
     call: Call,
     { signal }: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<unknown> => {
-    // As if it had gone to a thread: what the caller changes afterwards changes nothing here, and
-    // each waits for the one before.
+    // Copies the call, as sending it to a thread would. Calls run one after the other.
     const [kind, ...args] = structuredClone(call) as [string, ...unknown[]]
     const done = last.then(async () => {
       check()

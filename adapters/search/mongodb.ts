@@ -1,6 +1,5 @@
-// Passages in MongoDB alone, in any deployment of it: a collection of passages with an index of
-// their terms, and one of what collections there are. No transaction is asked for: a passage is one
-// document.
+// Search in MongoDB, in any deployment. One collection holds passages with an index of their terms,
+// another one lists the collections. A passage is one document, so no transaction is needed.
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { searchLimits, type Hits, type Passages, type SearchEngine } from '#ports/search.ts'
@@ -35,7 +34,7 @@ import {
 } from './mongodb/passages.ts'
 
 const WHAT = 'The search index'
-/** Passages that are copied, and written, together. */
+/** Passages that are copied and written in one batch. */
 const together = 200
 
 type Source = Pick<Kept, 'id' | 'text' | 'fields'> & {
@@ -143,7 +142,7 @@ export async function mongoSearch({
       signal?.throwIfAborted()
       return checkedCollection(collection)
     }
-    /** What runs on when nobody waits for it any more changes nothing that was asked later. */
+    /** Work that runs on after its caller gave up must not change what later calls wrote. */
     const given = <T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> =>
       track(work).then(done => {
         signal?.throwIfAborted()

@@ -1,5 +1,5 @@
-// Passages in one SQLite file: FTS5 for words, exact cosine for vectors, in two threads: one that
-// starts when something is written or asked for, one that starts with the first question.
+// Search in one SQLite file: FTS5 for words, exact cosine for vectors. One thread starts with the
+// first call, a second one with the first query.
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
@@ -79,7 +79,7 @@ export function sqliteSearch({
   let closing: Promise<void> | undefined
   const started = (): Promise<Threads> => {
     check()
-    // A start that failed is tried again by the next call.
+    // After a failed start, the next call tries again.
     threads ??= start(path, bytesMax).catch((error: unknown) => {
       threads = undefined
       throw error
@@ -96,7 +96,7 @@ export function sqliteSearch({
     check,
     write: async (call, options) => (await started()).writer.call(call, options),
     read: async (call, options) => (await reader()).call(call, options),
-    // Asking whether it serves must not start what nobody has needed yet.
+    // A ping must not start threads that no call has needed yet.
     ping: async () => void (await (await (await threads)?.any())?.call(['collections', ''])),
     close: () => (shut() ? (closing = end()) : closing!),
   })

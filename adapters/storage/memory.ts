@@ -41,7 +41,7 @@ function uniqueKey(doc: Fields, fields: readonly string[]): string | undefined {
   return keys.includes(null) ? undefined : JSON.stringify(keys)
 }
 
-/** Replaces what is kept under the id; DUPLICATE leaves everything as it was. */
+/** Replaces the document with this id. DUPLICATE leaves everything as it was. */
 function put(table: Table, id: string, next: Fields | undefined): void {
   const old = table.docs.get(id)
   for (const { fields, taken } of next ? table.uniques : []) {
@@ -107,7 +107,7 @@ type Tables = {
   readonly seen: (table: Table, where?: Where) => Fields[]
 }
 
-/** What can be seen: a document past its expiry is taken out when somebody looks. */
+/** Tables of documents. A document past its expiry is removed when somebody looks. */
 function createTables(tables: ReadonlyMap<string, Table>, clock: Clock): Tables {
   const expired = ({ expires }: Table, doc: Fields): boolean =>
     expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= clock.now()

@@ -1,7 +1,6 @@
-// Documents in MongoDB, in any deployment of it: no transaction is asked for. What a change does is
-// worked out by the code that every adapter shares, and written where nobody else has
-// written meanwhile; a conflict is worked out anew. One process's calls on a document keep their
-// order.
+// Documents in MongoDB, in any deployment, without transactions. Shared code computes each change
+// here, and the result replaces the document if nobody else has changed it. After a conflict the
+// change is computed again. One process's calls on a document keep their order.
 import { MongoBulkWriteError } from 'mongodb'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'

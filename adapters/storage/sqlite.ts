@@ -1,5 +1,4 @@
-// Documents in one SQLite file: no service to run, and a write that is said to be on disk is on
-// disk.
+// Documents in one SQLite file. It needs no other service, and an acknowledged write is on disk.
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type AdapterContext } from '#ports/adapter.ts'
 import type { Collection, Doc, Page, Query, StorageEngine } from '#ports/storage.ts'
@@ -171,7 +170,7 @@ function createEngine(
   }
 }
 
-/** Takes out what has expired, a little at a time, so that nobody waits long. */
+/** Removes expired documents a few at a time, so that no call waits long. */
 async function sweepForever(
   { clock, log }: AdapterContext,
   writer: Writer,
@@ -203,7 +202,7 @@ export default defineAdapter<StorageEngine>({
     const stop = new AbortController()
     writer.watch({ settled() {}, lost() {}, ended: () => stop.abort() })
     const collections = createCollections(writer)
-    // Ends with the writer; what it rejects with then is only that it was told to.
+    // Ends with the writer, and then rejects only because it was stopped.
     void sweepForever(opening, writer, collections.expiring, stop.signal).catch(() => {})
     return createEngine(writer, collections)
   },

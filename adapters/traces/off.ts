@@ -1,4 +1,4 @@
-// Nothing is traced, and nothing is loaded for it.
+// Traces nothing, and loads nothing.
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Span, Tracer } from '#ports/traces.ts'
 

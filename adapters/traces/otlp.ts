@@ -1,5 +1,5 @@
-// Spans go to a collector by OTLP over HTTP, in batches. The SDK is loaded here and nowhere else:
-// who does not trace does not carry it.
+// Sends spans to a collector by OTLP over HTTP, in batches. Only this file loads the SDK, so a
+// process without traces does not carry it.
 import {
   ROOT_CONTEXT,
   SpanKind,
@@ -25,9 +25,9 @@ const kinds = {
   server: SpanKind.SERVER,
   client: SpanKind.CLIENT,
 } as const
-/** A collector that is away delays nobody for longer than this at a stop, in milliseconds. */
+/** Milliseconds by which a collector that is away may delay a stop. */
 const exportMsMax = 2000
-/** What waits for the collector; more is dropped. */
+/** Spans that wait for the collector; more are dropped. */
 const queuedMax = 4096
 
 /** W3C Trace Context, section 3.2. An all-zero id is none. */
@@ -105,7 +105,7 @@ export function createOtlp(opening: Pick<AdapterContext, 'url' | 'secret' | 'clo
         span.end()
       }
     },
-    // A collector that is away stops nobody.
+    // The platform serves without its collector.
     ping: async () => undefined,
     close: () => provider.shutdown().catch(() => undefined),
   }

@@ -11,7 +11,7 @@ import type { OpenStreams } from './open-streams.ts'
 
 export type AccessParts = {
   readonly authenticators: () => readonly Authenticator[]
-  /** Does the plugin serve this organisation (undefined: anybody)? */
+  /** Does the plugin serve this organisation, or (undefined) everybody? */
   readonly isEnabled: (plugin: string, orgId: string | undefined) => boolean
   readonly limiter: RateLimiter
   readonly streams: OpenStreams
@@ -57,7 +57,7 @@ export function createAccessControl({ authenticators, isEnabled, limiter, stream
         { retryAfterMs: wait },
       )
   }
-  /** A stream goes on only as long as its caller could ask for it again. */
+  /** Keeps a stream open only while its caller could request it again. */
   const guardOf =
     (endpoint: Endpoint, request: HttpRequest, caller: Caller | undefined) =>
     (events: WireEvents): WireEvents => {

@@ -1,12 +1,11 @@
-// The event streams that are open, and whether their callers may still read them: a stream outlives
-// the
-// moment in which its caller was checked, and must not outlive the rights that were found then.
+// Checks the callers of open event streams again and again. A stream outlives the request that
+// opened it, and must end when its caller loses the right to read it.
 import type { WireEvent } from '#contracts/contract.ts'
 import type { Clock } from '#ports/clock.ts'
 
 /**
- * How often an open stream's caller is checked again, and how often those whose time has come are
- * looked for.
+ * Milliseconds between two checks of a stream's caller, and between two looks for streams that are
+ * due.
  */
 const recheckMs = 60_000
 const lookMs = 1000
@@ -14,7 +13,7 @@ const lookMs = 1000
 type Batches = AsyncIterable<readonly WireEvent[]>
 type Step = IteratorResult<readonly WireEvent[]> | 'due'
 type Access = {
-  /** Undefined: a public stream. */
+  /** The caller's user id; undefined for a public stream. */
   readonly userId: string | undefined
   /** Rejects with the fault that ends the stream. */
   readonly check: () => Promise<unknown>
@@ -28,7 +27,7 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep' | 'mon
   const all = new Set<Open>()
   let looking = false
 
-  /** One timer for all streams, as long as there are some. */
+  /** Wakes the streams that are due. One timer serves all streams, while any stream is open. */
   const look = async (): Promise<void> => {
     if (looking) return
     looking = true
@@ -62,8 +61,8 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep' | 'mon
       settle('due')
     }
     const gone = (): void => settle({ done: true, value: undefined })
-    // A promise a step: racing with one that lasts as long as the stream would keep every event of
-    // it.
+    // Each step gets a promise of its own. A race against one long-lived promise would keep every
+    // event in memory.
     const step = (next: Promise<IteratorResult<readonly WireEvent[]>>): Promise<Step> =>
       new Promise((resolve, reject) => {
         settle = resolve
@@ -91,7 +90,7 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep' | 'mon
     } finally {
       forget()
       signal.removeEventListener('abort', gone)
-      // What it waits for may take until the client has gone.
+      // The iterator may be waiting for an event, so nobody waits for its return.
       void Promise.resolve(iterator.return?.()).catch(() => undefined)
     }
   }
@@ -101,8 +100,8 @@ export function createOpenStreams({ clock }: { clock: Pick<Clock, 'sleep' | 'mon
       for (const { wake } of [...(byUser.get(userId) ?? [])]) wake()
     },
     /**
-     * The same events until they end, or until their caller may no longer read them: then it
-     * rejects with the fault.
+     * Passes the events on until the stream ends. Rejects with the fault of `check` when the caller
+     * may no longer read.
      */
     guard: (events: Batches, { userId, ...access }: Access): Batches =>
       userId === undefined ? events : guarded(events, { ...access, userId }),

@@ -1,5 +1,5 @@
-// The admin socket: commands run inside the living server, one JSON line each way. Who may open
-// DATA_DIR may command.
+// The admin socket runs commands inside the living server, one JSON line each way. Whoever can open
+// DATA_DIR can give commands.
 import { createHash } from 'node:crypto'
 import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs'
 import { createConnection, createServer, type Socket } from 'node:net'
@@ -14,7 +14,7 @@ export type Commands = ReadonlyMap<string, RunnableCommand>
 type Answer =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly error: string }
-/** Unix socket paths end at 107 bytes (unix(7)). */
+/** Characters of a socket's path; the system allows 107 bytes (unix(7)). */
 const socketPathMax = 100
 const lineMax = 1 << 20
 
@@ -30,7 +30,8 @@ export function socketPath(dataDir: string): string {
 }
 
 /**
- * Checks the options and runs; what was foreseen is told, what was not is told without its insides.
+ * Checks the options and runs the command. A fault is reported as it is, any other error without
+ * its details.
  */
 export async function runCommand(
   commands: Commands,
@@ -59,7 +60,7 @@ export async function runCommand(
 }
 
 /**
- * One line of a socket, then the answer to it. A line that is too long or no JSON is refused like
+ * Reads one line from a socket and answers it. A line that is too long or not JSON is refused like
  * any other mistake.
  */
 function converse(socket: Socket, commands: () => Commands): void {
@@ -88,7 +89,7 @@ export async function serveAdmin(
   dataDir: string,
   commands: () => Commands,
 ): Promise<() => Promise<void>> {
-  // A storage that can be shared has no lock of its own.
+  // A storage that can be shared has no lock, so the socket shows whether a server runs.
   if (await askServer(dataDir, 'help', {}))
     throw fault('INVALID_FIELD', {
       field: 'DATA_DIR',
@@ -104,8 +105,7 @@ export async function serveAdmin(
     socket.on('close', () => open.delete(socket)).on('error', () => socket.destroy())
     converse(socket, commands)
   })
-  // Kept: an error after the start (no more file descriptors) is one connection's, and ends
-  // nothing.
+  // The listener stays: a later error affects one connection and must not end the process.
   await new Promise<void>((done, failed) => server.on('error', failed).listen(path, done))
   chmodSync(path, 0o600)
   return async () => {
@@ -115,7 +115,7 @@ export async function serveAdmin(
   }
 }
 
-/** Undefined when no server listens there. INVALID_FIELD where somebody else may. */
+/** Undefined when no server listens there. INVALID_FIELD where another user could listen. */
 export const askServer = (
   dataDir: string,
   command: string,
@@ -123,7 +123,7 @@ export const askServer = (
 ): Promise<Answer | undefined> =>
   new Promise((done, failed) => {
     const path = socketPath(dataDir)
-    // Without a socket there is nobody to be mistaken for.
+    // Without a socket file, no other process can pose as the server.
     if (!lstatSync(path, { throwIfNoEntry: false })) return done(undefined)
     requirePrivate(path, dataDir)
     const socket = createConnection(path)

@@ -1,5 +1,5 @@
-// `start --check`: opens every adapter as a start would, asks it whether it can serve, closes it
-// again, and tells what is wrong. Nothing is served.
+// `start --check`: opens every adapter as a start would, pings it and closes it again. It reports
+// what is wrong and serves nothing.
 import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Log } from '#ports/adapter.ts'
@@ -14,7 +14,7 @@ import {
   type Settings,
 } from '../settings.ts'
 
-/** `what`: a port, a plugin, or the address that is listened on. */
+/** The result of one check. `what`: a port, a plugin, or the address to listen on. */
 export type Checked = {
   readonly what: string
   readonly setting: string
@@ -39,7 +39,7 @@ const wrong = (what: string, setting: string, adapter: string, error: unknown): 
 })
 const schemeOf = (value: string) => value.slice(0, value.indexOf(':') + 1)
 
-/** What rides on an engine must not close it. */
+/** Hides `close`, so that an adapter which uses another engine cannot close it. */
 const kept = (engine: unknown): unknown =>
   Object.create(engine as object, { close: { value: async () => undefined } })
 
@@ -76,7 +76,7 @@ function pluginOf(plugin: Plugin, env: Environment): Checked[] {
   }
 }
 
-/** A server that runs on it already would be told as a fault: this is for before a start. */
+/** Tries to listen on the address. A server that runs there already counts as a fault. */
 async function addressOf({ HOST, PORT, TLS_CERT, TLS_KEY }: Settings): Promise<Checked[]> {
   const missing = Object.entries({ TLS_CERT, TLS_KEY })
     .filter(([, path]) => path !== undefined && !existsSync(path))

@@ -75,7 +75,7 @@ export const offlineCommand = <O extends TSchema>(spec: {
   joins?: true
   run: (installation: Installation, options: Static<O>) => Promise<unknown>
 }): OfflineCommand => spec as unknown as OfflineCommand
-/** A command with its deps in hand. */
+/** A command that has its deps. */
 export type RunnableCommand = {
   readonly summary: string
   readonly options: TSchema

@@ -1,28 +1,28 @@
-// The last net: what nobody caught is a defect of this process. It is logged, and the process goes
-// through its ordinary stop to a non-zero end.
+// Handles errors that nothing caught. Such an error is a defect: it is logged, and the process
+// stops in the ordinary way with a non-zero exit code.
 import type { Log } from '#ports/adapter.ts'
 
 /**
- * How a process ends after a defect (sysexits.h: EX_SOFTWARE), so that whoever supervises it starts
- * it again.
+ * The exit code after a defect (sysexits.h: EX_SOFTWARE). A supervisor then starts the process
+ * again.
  */
 export const defectCode = 70
 
-/** A defect that comes again and again is told so many times. */
+/** How often one process logs defects, so that a repeated one does not fill the log. */
 const toldMax = 20
 
 type Parts = {
   readonly log: Log
-  /** The plugin in whose files it was thrown, by the error's stack. */
+  /** Finds the plugin in whose files the error was thrown, by the error's stack. */
   readonly blame: (error: unknown) => string | undefined
-  /** Called for each defect; `culprit`: the plugin that is blamed. */
+  /** Called for each defect. `culprit`: the plugin whose code threw it. */
   readonly onDefect: (culprit: string | undefined) => void
 }
 
 export function guardProcess({ log, blame, onDefect }: Parts): () => void {
   let defects = 0
-  // Rejections come here too, as Node's rule is: they are thrown when nobody handles them. A
-  // listener of their own would hide them from others who watch.
+  // Unhandled rejections arrive here too, because Node throws them. A listener of their own would
+  // hide them from other observers.
   const caught = (error: unknown, origin: NodeJS.UncaughtExceptionOrigin) => {
     const culprit = blame(error)
     if (defects++ < toldMax)
@@ -33,7 +33,7 @@ export function guardProcess({ log, blame, onDefect }: Parts): () => void {
       })
     onDefect(culprit)
   }
-  // Whoever read the log has gone: that is no reason to end.
+  // A closed log pipe (EPIPE) must not end the process.
   const unread = () => undefined
   process.on('uncaughtException', caught)
   process.stderr.on('error', unread)

@@ -1,5 +1,5 @@
-// Who answers on the admin socket decides what operators are told, and hears their options: nobody
-// else may have put it there.
+// Checks who owns the admin socket. Its owner reads operators' options and writes their answers, so
+// no other user may have made it.
 import { lstatSync, statSync, type Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { fault } from '#contracts/faults.ts'
@@ -10,8 +10,8 @@ const others = 0o077
 const found = (path: string): Stats | undefined => lstatSync(path, { throwIfNoEntry: false })
 
 /**
- * INVALID_FIELD unless the folder is one in which only its owner can write, and the owner is this
- * user, or whose the data folder is.
+ * INVALID_FIELD unless only the folder's owner can write in it. The owner must be this user, or the
+ * owner of the data folder.
  */
 export function requirePrivate(path: string, dataDir: string): void {
   const self = process.getuid?.()

@@ -1,4 +1,4 @@
-// What the command line offers: `start`, and every command of the kernel and the plugins.
+// The command line: `start`, and every command of the kernel and the plugins.
 import { flushCompileCache } from 'node:module'
 import { parseArgs } from 'node:util'
 import { Type as t, type TSchema } from 'typebox'
@@ -46,7 +46,7 @@ function commandsOf({ kernel, settings, engine }: Booted): Commands {
   const all = kernel.commands(installation)
   const offered = offeredOf(all)
   const commands = new Map([...all].filter(([, one]) => !isAlone(one)))
-  // The command line asks a living server first: it may serve plugins that are not part of this.
+  // Asks a living server first, because it may serve plugins from elsewhere.
   return commands.set('help', {
     summary: 'Every command with its options.',
     options: t.Object({}),
@@ -55,8 +55,8 @@ function commandsOf({ kernel, settings, engine }: Booted): Commands {
 }
 
 async function start(): Promise<void> {
-  // What fails on the way (a port that is taken, a certificate that is none) undoes what was
-  // opened, so that the process ends.
+  // A failure on the way, such as a taken port, closes what was opened, so that the process can
+  // end.
   await using opened = new AsyncDisposableStack()
   const booted = await boot({ env: process.env, guarded: true })
   const { kernel, pluginRegistry, settings, log } = booted
@@ -69,7 +69,7 @@ async function start(): Promise<void> {
     if (stopping) return
     stopping = true
     log('info', 'stopping', { signal })
-    // What is left behind is safe: another process, or the next start, goes on as after a crash.
+    // Runs that are left behind are safe: another process or the next start recovers them.
     void booted
       .engine<Clock>('clock')
       .sleep(settings.DRAIN_MS + undoMsMax)
@@ -83,7 +83,7 @@ async function start(): Promise<void> {
     )
     process.exit(undone ? code : code || 1)
   }
-  // To the very end: a stop may find defects too.
+  // Guards the process to its end, because a stop can cause defects too.
   guardProcess({ log, blame: booted.blame, onDefect: () => void stop('defect', defectCode) })
   process.on('SIGTERM', () => void stop('SIGTERM')).on('SIGINT', () => void stop('SIGINT'))
   process.on(
@@ -103,7 +103,7 @@ async function start(): Promise<void> {
         pluginsDir: settings.PLUGINS_DIR,
       }),
     )
-  // Said last: whoever reads it may stop us at once.
+  // Printed last, because whoever reads the line may stop the server at once.
   const scheme = settings.TLS_CERT ? 'https' : 'http'
   print(
     `Serving ${scheme}://localhost:${port}/api/v1 (read ${scheme}://localhost:${port}/api/v1/docs)`,
@@ -119,8 +119,8 @@ const operandsOf = (schema: TSchema) =>
     .map(([name]) => name)
 
 /**
- * Options by the command's schema, and words for those marked as operands; `--json` and `--help`
- * belong to all.
+ * Parses options by the command's schema, and words for options marked as operands. Every command
+ * has `--json` and `--help`.
  */
 function parseOptions(
   args: string[],
@@ -145,7 +145,7 @@ function parseOptions(
   }
 }
 
-/** Objects alike, one a line, their fields one below the other. */
+/** A table of objects: one line each, columns by field. */
 function tableOf(rows: readonly Record<string, unknown>[]): string {
   const names = Object.keys(rows[0]!)
   const lines = [
@@ -177,7 +177,7 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
     process.exitCode = 1
     return
   }
-  // A check that was made and found something is an answer, and no success.
+  // A check that found something wrong has an answer and a non-zero exit code.
   if ((answer.result as { ok?: boolean } | null)?.ok === false) process.exitCode = 1
   if (json) print(JSON.stringify(answer.result))
   else
@@ -186,8 +186,8 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
 }
 
 /**
- * What a plugin elsewhere says of itself. Where some run in threads, no code of others is imported
- * before it is known whose it is.
+ * Describes plugins from elsewhere. If operators isolated any plugin, each one is described in a
+ * thread, so that no foreign code runs in this process.
  */
 async function describer(isolated: object): Promise<(entry: string) => Promise<Plugin>> {
   if (Object.keys(isolated).length === 0) return entry => importOnce({ entry })
@@ -207,7 +207,7 @@ async function describer(isolated: object): Promise<(entry: string) => Promise<P
   return async entry => (await describe({ entry })) as unknown as Plugin
 }
 
-/** This program's plugins, and those that were loaded from elsewhere as far as they can be read. */
+/** This program's plugins, and the plugins from elsewhere that can be read. */
 async function allPlugins(dataDir: string): Promise<Plugin[]> {
   const generations = createModuleLoader('commands')
   try {
@@ -225,7 +225,7 @@ const offeredBy = (plugins: readonly Plugin[]): Offered[] =>
     .flatMap(plugin => offeredOf(Object.entries(plugin.commands ?? {})))
     .toSorted((a, b) => Number(a.offline ?? false) - Number(b.offline ?? false))
 
-/** The longest name that the words begin with; what follows are operands. */
+/** The command with the longest name that matches. The words behind it are operands. */
 const askedIn = (offered: readonly Offered[], words: readonly string[]): Offered | undefined =>
   offered
     .filter(({ name }) => `${words.join(' ')} `.startsWith(`${name} `))
@@ -233,7 +233,7 @@ const askedIn = (offered: readonly Offered[], words: readonly string[]): Offered
 
 /** Those that run here. */
 function aloneCommands(plugins: readonly Plugin[], json: boolean): Commands {
-  // For as long as the process lives: adapters elsewhere import this platform by its name.
+  // Lets adapters from elsewhere import this platform, as long as the process lives.
   createModuleLoader('adapters')
   const installation = openInstallation(process.env, readSettings(process.env), json)
   return new Map(
@@ -247,7 +247,7 @@ function aloneCommands(plugins: readonly Plugin[], json: boolean): Commands {
   )
 }
 
-/** In the living server of DATA_DIR if there is one, else in a kernel of its own without a port. */
+/** Runs the command in the living server of DATA_DIR, or else in a kernel of its own. */
 async function command(words: string[], rest: string[]): Promise<void> {
   const { DATA_DIR } = readSettings(process.env)
   const served = await askServer(DATA_DIR, 'help', {})
@@ -287,7 +287,7 @@ async function command(words: string[], rest: string[]): Promise<void> {
   }
 }
 
-/** Everything that a start would open, and no start. */
+/** Checks everything that a start opens, without a start. */
 async function checkStart(json: boolean): Promise<void> {
   createModuleLoader('check')
   report(
@@ -323,8 +323,8 @@ async function help(): Promise<void> {
 }
 
 /**
- * What is waited for may hang on a timer alone (a store that is away is tried again), and that
- * keeps no process.
+ * Runs a command and keeps the process alive meanwhile. Its work may wait for a timer only, and
+ * timers keep no process alive.
  */
 export async function run(args: string[]): Promise<void> {
   const sleep = stayAwake()

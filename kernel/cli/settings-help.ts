@@ -31,7 +31,7 @@ function aboutRate(plugin: Plugin, { name, part, value }: ReturnType<typeof rate
   if ('perMs' in rate) return `${what}: how many within ${rate.perMs / 1000} s.`
   const seconds = Number((1 / value).toPrecision(3))
   const usual = seconds > 1 ? `one every ${seconds} s` : `${value} a second`
-  return `${what}: how many a second in the long run; the default is ${usual}.`
+  return `${what}: how many a second in the long run. The default is ${usual}.`
 }
 const rateHelp = (plugin: Plugin): SettingHelp[] =>
   ratesOf(plugin).map(row => ({

@@ -1,14 +1,14 @@
-// What a plugin in a thread says of itself: everything that is data. The same file tells the two
-// sides what they say to each other.
+// The manifest of a plugin in a thread: everything about it that is data. The messages between
+// thread and process are declared here too.
 import type { Contract } from '#contracts/contract.ts'
 import type { Rate } from '#ports/limits.ts'
 import type { Command, Plugin } from '../plugin.ts'
 
-/** Chosen by the operator, for one plugin. */
+/** Limits of one plugin's thread, chosen by the operator. */
 export type ResourceLimits = {
-  /** MiB of heap, and of buffers beside it. */
+  /** MiB of the heap, and as many again for buffers outside it. */
   readonly memory_mb: number
-  /** How long the thread may not answer before it is ended. */
+  /** Milliseconds without an answer after which the thread is ended. */
   readonly stall_ms: number
 }
 export const resourceLimitsDefault: ResourceLimits = { memory_mb: 128, stall_ms: 10_000 }
@@ -34,17 +34,17 @@ export type Manifest = Pick<
     Record<string, Pick<Command<never>, 'summary' | 'options' | 'needsServer'>>
   >
   readonly contributes: readonly { readonly point: string; readonly remote: boolean }[]
-  /** What no thread can offer, in words. */
+  /** Sentences about parts of the plugin that cannot run in a thread. */
   readonly unfit: readonly string[]
 }
-/** `serve`: absent where the thread only describes the plugin. */
+/** How a thread starts. `serve` is absent where the thread only describes the plugin. */
 export type Start = {
   readonly entry: string
   readonly clock: {
     readonly url: string
     readonly folders: readonly string[]
   }
-  /** Milliseconds for its import and start, and for each step within. */
+  /** Milliseconds for the thread's import and start, and for each step of its loading. */
   readonly stepMs: number
   readonly serve?: {
     readonly generation: number
@@ -52,7 +52,7 @@ export type Start = {
     readonly rates: Readonly<Record<string, Rate>>
   }
 }
-/** A contributed item: its fields as they stand, and the names of its methods. */
+/** A contributed item: its data fields, and the names of its methods. */
 export type Item = {
   readonly fields: Readonly<Record<string, unknown>>
   readonly methods: readonly string[]
@@ -139,6 +139,6 @@ export function manifestOf(plugin: Plugin): Manifest {
     ),
     contributes: contributes.map(({ point, remote = false }) => ({ point, remote })),
   }
-  // Schemas are JSON; whatever else a schema library hangs on them stays behind.
+  // Schemas are JSON. A copy drops whatever else a schema library attached to them.
   return JSON.parse(JSON.stringify(data)) as Manifest
 }

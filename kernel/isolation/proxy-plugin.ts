@@ -1,5 +1,5 @@
-// A plugin in a thread, as the kernel sees it: the same data, and handlers that call over. It keeps
-// a plugin's slips away from others; it is no security boundary.
+// The proxy plugin: it has the manifest's data, and its handlers call a plugin in a thread. A
+// thread protects other plugins from mistakes; it is no security boundary.
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Source } from '../module-loader.ts'
@@ -16,14 +16,11 @@ import {
 import { superviseWorker, run, type WorkerSupervisor } from './supervisor.ts'
 
 export type Isolation = {
-  /**
-   * What stands at the place, found out in a thread of its own that ends at once. Rejects with a
-   * sentence.
-   */
+  /** Describes the plugin in a thread that ends at once. Rejects with a sentence. */
   describe(source: Source): Promise<Manifest>
   /**
-   * The plugin that was described there, to be served from a thread. Throws with a sentence when it
-   * cannot be.
+   * Makes the proxy of a described plugin, which a thread will serve. Throws a sentence when that
+   * is not possible.
    */
   standIn(source: Source, bounds: ResourceLimits, manifest: Manifest): Plugin
 }
@@ -32,7 +29,7 @@ type Deps = PluginContext<object> & { readonly thread: WorkerSupervisor } & Read
   >
 type Said = { readonly level: Parameters<Log>[0]; readonly event: string; readonly fields: object }
 
-/** A contributed item: its fields, and methods that call over. */
+/** A contributed item: its fields, and methods that call the thread. */
 const itemOver = (thread: WorkerSupervisor, at: number, { fields, methods }: Item) => ({
   ...fields,
   ...Object.fromEntries(

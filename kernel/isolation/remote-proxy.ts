@@ -1,8 +1,8 @@
-// A port or a service of the other side. `store.tenant(caller).find(…)` is gathered step by step
-// and sent whole when it is awaited, or read as an iterable.
+// A proxy of a port or service in the other thread. A chain such as `store.tenant(caller).find(…)`
+// is recorded, and sent whole when it is awaited or iterated.
 import type { Rpc } from './rpc.ts'
 
-/** A name that is looked up, or the arguments of a call. */
+/** One step of a recorded chain: a property name, or the arguments of a call. */
 export type Step = string | readonly unknown[]
 export type Reach = { readonly token: string; readonly steps: readonly Step[] }
 
@@ -29,7 +29,7 @@ export function remoteProxy(link: Rpc, token: string, steps: readonly Step[] = [
   })
 }
 
-/** Carries out what `far` gathered. Throws for what the thing does not offer. */
+/** Executes the steps that a proxy recorded. Throws for steps that the target does not offer. */
 export async function reached(root: unknown, steps: readonly Step[]): Promise<unknown> {
   let owner: unknown
   let value = root

@@ -1,13 +1,14 @@
-// Calls between two threads. Values are cloned; what cannot be is lent and reached by its number: a
-// signal, an iterable (read at the reader's pace), an answer with a status.
+// Remote calls between two threads. Values are cloned. Signals, iterables and answers with a status
+// cannot be cloned, so the other side reaches them by a number.
 import { isReply, reply } from '#contracts/contract.ts'
 import { fault, isFault, type FaultCode } from '#contracts/faults.ts'
 
 /**
- * Calls that may wait for the other side; beyond it callers are refused rather than memory filled.
+ * How many calls may wait for the other side. Further calls are refused, so that they do not fill
+ * memory.
  */
 const pendingMax = 10_000
-/** Own field of whatever stands for something else. */
+/** The property that marks a placeholder of a value that was not cloned. */
 const mark = '\u0000'
 
 type SerializedError = {
@@ -25,17 +26,17 @@ export type Message =
   | readonly ['forgotten', signals: readonly number[]]
 export type Rpc = {
   /**
-   * Rejects with what was thrown there: a fault as that fault, anything else as an Error with its
-   * name and message.
+   * Rejects with the error of the other side: a fault as that fault, any other error with its name
+   * and message.
    */
   call(target: string, value?: unknown): Promise<unknown>
   receive(message: Message): void
-  /** Whatever waits fails with this, and so does every later call. */
+  /** Rejects every waiting call and every later one with this error. */
   end(why: Error): void
 }
 /**
- * What was lent for one call: given back when the call, and every iterable that it answered, is
- * over.
+ * The signals and undo steps of one call. They are released when the call and all its iterables
+ * have ended.
  */
 type Loan = { open: number; readonly signals: number[]; readonly undo: (() => void)[] }
 
@@ -66,7 +67,7 @@ const isPlain = (value: object) =>
 const mapped = (value: object, each: (field: unknown) => unknown) =>
   Object.fromEntries(Object.entries(value).map(([name, field]) => [name, each(field)]))
 
-/** `answer`: carries out a call from the other side. */
+/** `answer` executes a call from the other side. */
 export function createRpc(
   post: (message: Message) => void,
   answer: (target: string, value: unknown) => unknown,
@@ -81,7 +82,7 @@ export function createRpc(
   >()
   const lentStreams = new Map<number, AsyncIterator<unknown>>()
   const borrowedSignals = new Map<number, AbortController>()
-  // A reader that never began and is gone still lets go of what it was to read.
+  // When a reader is collected without having read, the other side releases its iterable.
   const unread = new FinalizationRegistry<number>(
     id => void call('#return', id).catch(() => undefined),
   )
@@ -110,7 +111,7 @@ export function createRpc(
       throw new TypeError(`A ${typeof value} cannot be handed to another thread.`)
     if (typeof value !== 'object' || value === null) return value
     if (value instanceof AbortSignal) return lendSignal(value, loan)
-    // A view of a part would take the whole buffer along.
+    // Copies a view, because cloning a view clones its whole buffer.
     if (ArrayBuffer.isView(value))
       return value instanceof Uint8Array ? new Uint8Array(value) : value
     if (Symbol.asyncIterator in value) {

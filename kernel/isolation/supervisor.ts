@@ -1,5 +1,5 @@
-// The other side of a plugin in a thread: starts it, watches that it answers, and starts it again
-// when it has ended.
+// Supervises a plugin's thread: starts it, checks that it answers, and starts it again when it has
+// ended.
 import { Worker } from 'node:worker_threads'
 import { fault, type Fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
@@ -8,13 +8,13 @@ import { createRpc, type Rpc, type Message } from './rpc.ts'
 import type { ResourceLimits, Hello, Manifest, Start } from './manifest.ts'
 
 /**
- * Milliseconds: for the undoing of a plugin; the longest pause before a start; how long a thread
- * lives until its earlier ends are forgotten.
+ * Milliseconds: for undoing a plugin; the longest pause before a restart; the lifetime after which
+ * earlier ends are forgotten.
  */
 const retireMsMax = 5000
 const pauseMsMax = 60_000
 const soundMs = 60_000
-/** MiB beside the bounds, for what a thread needs to hold nothing. */
+/** MiB that an empty thread needs, beside its limits. */
 const ownMiB = 32
 
 type Parts = { readonly start: Start; readonly bounds: ResourceLimits; readonly clock: Clock }
@@ -30,8 +30,8 @@ const away = (name: string, why: string, retryAfterMs = 1000): Fault =>
 const MiB = 1 << 20
 
 /**
- * One life of the thread. Rejects with the sentence of whatever kept it from serving; `onEnd` is
- * called once, with the reason, when the thread is gone.
+ * Runs the thread once. Rejects with the sentence that says why it did not serve. Calls `onEnd`
+ * once, with the reason, when the thread has ended.
  */
 export async function run(
   { start, bounds, clock }: Parts,
@@ -105,15 +105,18 @@ export async function run(
 }
 
 export type WorkerSupervisor = {
-  /** Its items, once it serves for the first time. */
+  /** The contributed items; resolves when the thread serves for the first time. */
   readonly ready: Promise<Exclude<Hello, { refused: string }>>
-  /** UNAVAILABLE while it is being started again, and for what was under way when it ended. */
+  /**
+   * Calls the thread. UNAVAILABLE during a restart, and for calls that were under way when the
+   * thread ended.
+   */
   call(target: string, value?: unknown): Promise<unknown>
   close(): Promise<void>
 }
 /**
- * Lives as long as the generation. `manifest`: what the plugin said when it was checked; files that
- * say something else now are not started.
+ * Supervises for as long as the generation lives. `manifest`: the plugin's data when it was
+ * checked. Files that no longer match it are not started.
  */
 export function superviseWorker(
   parts: Parts & {
@@ -131,8 +134,8 @@ export function superviseWorker(
 
   const begin = async (): Promise<Running> => {
     const since = clock.monotonic()
-    // One that never came to serve is told of by its rejection alone: two who start it again would
-    // be four the next time.
+    // A thread that never served is reported by its rejection only. A second report would start it
+    // twice.
     let serves = false
     const running = await run(parts, answer, why => {
       if (!serves || closing.signal.aborted) return
@@ -148,7 +151,7 @@ export function superviseWorker(
     current = next
     current.catch(() => undefined)
   }
-  /** At once after a long life, later and later after short ones. */
+  /** Restarts at once after a long life, and after growing pauses when lives are short. */
   const again = (why: string, livedMs: number): void => {
     ends = livedMs > soundMs ? 1 : ends + 1
     const pauseMs = ends === 1 ? 0 : Math.min(pauseMsMax, 250 * 2 ** ends)

@@ -1,5 +1,5 @@
-// In the thread: the plugin's instance. What it uses is reached through the other side, what it
-// offers is called from there.
+// Hosts the plugin's instance in the thread. It calls ports through the other thread, which calls
+// the plugin's handlers.
 import type { MessagePort } from 'node:worker_threads'
 import { SystemClock, type Clock } from '#ports/clock.ts'
 import { loadAdapter } from '../adapters.ts'
@@ -24,7 +24,7 @@ const itemOf = (item: unknown): Item => {
     methods: all.filter(isMethod).map(([name]) => name),
   }
 }
-/** What the other side may ask for. */
+/** What the other side can call. */
 const offers = (
   plugin: Plugin,
   instance: Instance,
@@ -43,7 +43,7 @@ const offers = (
   pulse: () => process.memoryUsage().arrayBuffers,
   retire: () => instance.retire(0),
 })
-/** Answers what it contributes. */
+/** Serves the plugin and answers its contributed items. */
 export async function serve(
   port: MessagePort,
   plugin: Plugin,
@@ -77,6 +77,6 @@ export async function serve(
   answers = offers(plugin, instance)
   return instance.items.map(({ item }) => itemOf(item))
 }
-/** An error's own fields are not JSON's. */
+/** JSON.stringify drops an error's message and stack. */
 const errorAsJson = (_: string, value: unknown) =>
   value instanceof Error ? { message: value.message, stack: value.stack } : value

@@ -1,4 +1,4 @@
-// The thread's beginning: imports the plugin, tells what it is, and serves it where that is asked.
+// The thread's entry: imports the plugin, reports its manifest, and serves it when asked to.
 import { parentPort, workerData } from 'node:worker_threads'
 import { createModuleLoader } from '../module-loader.ts'
 import { manifestOf, type Hello, type Start } from './manifest.ts'
@@ -8,7 +8,7 @@ const start = workerData as Start
 
 const hello = async (): Promise<Hello> => {
   const plugin = await createModuleLoader('thread').load({ entry: start.entry })
-  // A plugin is described without what it takes to serve one.
+  // A description does not load what serving needs.
   return {
     manifest: manifestOf(plugin),
     items: start.serve ? await (await import('./worker-host.ts')).serve(port, plugin, start) : [],

@@ -1,8 +1,9 @@
-// The clock keeps no process alive: whoever waits for a promise that only a timer settles keeps it.
+// Keeps the process alive while a promise is pending that only a timer settles, because the clock's
+// timers do not.
 
 /**
- * Node ends a process in which nothing but promises is left. It does not until the answer is
- * called.
+ * Keeps the process alive until the returned function is called. Otherwise Node ends a process that
+ * only waits for promises.
  */
 export function stayAwake(): () => void {
   const { port1: port } = new MessageChannel()

@@ -1,11 +1,14 @@
-// Which plugins ended the process, kept in DATA_DIR over its restarts: one that does so again and
-// again is left out, and the rest serves.
+// Records in DATA_DIR which plugins ended the process. A plugin that does so repeatedly is left
+// out, and the others serve.
 import { dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '#ports/adapter.ts'
 import { builtInDir, readJson, stampOf, writeJsonAtomic } from '../management/sources.ts'
 
-/** `stamp`: of its files then; others have not ended anything. */
+/**
+ * One end of the process. `stamp`: of the plugin's files at that time; changed files may be loaded
+ * again.
+ */
 type End = {
   readonly entry: string
   readonly name: string
@@ -14,25 +17,25 @@ type End = {
   readonly why: string
 }
 /**
- * `loading`: whose code began to run and has not come to serve. A process that dies meanwhile
- * leaves it there.
+ * `loading`: entries of plugins whose code runs but does not serve yet. A process that dies leaves
+ * them here.
  */
 type Kept = { readonly ends: readonly End[]; readonly loading: readonly string[] }
 type Known = { readonly entry: string; readonly name: string }
 
 export type Crashes = {
   /**
-   * Runs code of the plugin for the first time; should the process not survive it, the next one
-   * knows.
+   * Runs a plugin's code for the first time. If the process dies meanwhile, the next process knows
+   * which plugin it was.
    */
   during<T>(entry: string, act: () => Promise<T>): Promise<T>
-  /** Why the plugin is not to be loaded, as a sentence; undefined where it may be. */
+  /** The sentence that says why the plugin is left out; undefined when it may be loaded. */
   refusal(entry: string): { readonly name: string; readonly why: string } | undefined
-  /** An operator wants it all the same. */
+  /** Forgets the plugin's ends, because an operator loads it again. */
   forget(entry: string): void
   /**
-   * Notes whose code threw what nobody caught, by its stack. Synchronous: the process is about to
-   * end.
+   * Records the plugin whose code threw the error, by its stack. Synchronous, because the process
+   * is about to end.
    */
   record(error: unknown, serving: readonly Known[]): string | undefined
 }
@@ -48,7 +51,7 @@ const fileName = 'crashes.json'
 const home = resolve(builtInDir, '..')
 const isIn = (folder: string, path: string) => path.startsWith(folder + sep)
 const isOurs = (entry: string) => entry.startsWith(builtInDir)
-/** Where a package is installed, what it depends on lies beside it. */
+/** The folder of the installation: a package's dependencies lie beside it. */
 const rootOf = (entry: string) =>
   entry.includes('/node_modules/')
     ? entry.slice(0, entry.indexOf('/node_modules/'))
@@ -70,7 +73,10 @@ function filesIn(error: unknown): string[] {
     .filter(line => line.startsWith('    at '))
     .flatMap(line => fileOf(line) ?? [])
 }
-/** The plugin in whose folder the innermost of these lies; the platform itself lies in nobody's. */
+/**
+ * The plugin whose folder has the innermost of these files. The platform's own files belong to no
+ * plugin.
+ */
 function culprit(files: readonly string[], plugins: readonly Known[]): Known | undefined {
   const others = plugins
     .filter(({ entry }) => entry !== '' && !isOurs(entry))
@@ -106,7 +112,7 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
     why,
   })
   const left = read()
-  // What the process before was about to load when it died.
+  // The plugins that the previous process was loading when it died.
   let ends = [
     ...left.ends,
     ...left.loading.map(entry =>
@@ -115,7 +121,7 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
   ]
   const recorded = new Set<string>()
   let loading: readonly string[] = []
-  /** A disk that is full keeps nobody from loading. */
+  /** Writes the record. A full disk must not keep plugins from loading. */
   const keep = () => {
     ends = ends.filter(({ at }) => now() - at < withinMs)
     try {
@@ -162,12 +168,12 @@ export function createCrashes({ dataDir, now, log, endsMax, withinMs }: Parts): 
         ...loading.map(entry => ({ entry, name: '' })),
       ])
       if (!found) return undefined
-      // While the process stops, more may be thrown, and several may hand on one error: it ends
-      // once.
+      // More errors may follow while the process stops, and one error may come twice. It counts as
+      // one end.
       if (recorded.has(found.entry)) return found.name
       recorded.add(found.entry)
       ends = [...ends, endOf(found, (error as Error).message.slice(0, 300))]
-      // It is known who it was: whoever happened to be loaded at that moment is not blamed too.
+      // The culprit is known, so the plugins that are being loaded are not blamed too.
       loading = []
       keep()
       log('error', 'plugin.crashed', { plugin: found.name, source: found.entry, error })

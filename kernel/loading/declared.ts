@@ -1,16 +1,16 @@
-// What a plugin declares, held against what the kernel will do with it: a mistake is told when it
-// is loaded, not at the first call.
+// Checks what a plugin declares against what the kernel will do with it. A mistake shows when the
+// plugin is loaded, not at the first call.
 import type { TSchema } from 'typebox'
 import type { Plugin } from '../plugin.ts'
 import { createValidator } from '../validate.ts'
 
 const name = /^[a-z][a-z0-9-]{0,79}$/
-/** `:` and `*` would mean something to a router. */
+/** A route. `:` and `*` are not allowed, because a router gives them a meaning. */
 const row = /^(?:GET|POST|PUT|PATCH|DELETE) (?:\/|(?:\/(?:[\w.~-]+|\{\w+\}))+)$/
 
 const isFunction = (value: unknown) => typeof value === 'function'
 
-/** Everything that will be called, by what it is. */
+/** Every function that the kernel will call, by its description. */
 const callables = ({
   services = {},
   routes = {},
@@ -54,7 +54,7 @@ const schemas = ({
   ),
 ]
 
-/** Throws a sentence that begins with the plugin's name. */
+/** Throws a sentence that begins with the plugin's name when a declaration is wrong. */
 export function checkDeclared(plugin: Plugin): void {
   const refuse = (why: string, cause?: unknown) =>
     new Error(`${plugin.name} ${plugin.version} ${why}`, { cause })

@@ -1,4 +1,4 @@
-// Items of points, held against what the point's owner asks of them, before anybody meets them.
+// Checks contributed items against the rules of their points, before anybody uses the items.
 import type { TSchema } from 'typebox'
 import type { Instance } from '../instance.ts'
 import { Authenticators, PluginFiles, type ItemRules, type Plugin } from '../plugin.ts'
@@ -8,10 +8,10 @@ import { createValidator, type Validator } from '../validate.ts'
 type Contributed = { readonly items: readonly unknown[]; readonly plugins: readonly string[] }
 type Fields = Readonly<Record<string, unknown>>
 type Ruled = { readonly id: string; readonly rules?: ItemRules }
-/** `owner`: whose generation brought the rules; absent: the kernel's own. */
+/** `owner`: the plugin that declared the rules; absent for the kernel's own points. */
 type Known = { readonly rules: ItemRules; readonly owner?: string }
 
-/** By the id of a point. Whoever asks for items brings the rules, for it is who meets them. */
+/** Rules by the id of a point. The plugin that uses a point's items declares their rules. */
 function rulesIn(plugins: Iterable<Plugin>): Map<string, Known> {
   const known = new Map<string, Known>(
     [Authenticators, PluginFiles].map(({ id, rules }: Ruled) => [id, { rules: rules! }]),
@@ -52,8 +52,8 @@ function misfit(
 }
 
 /**
- * Throws a sentence that names the culprit, or both. What neither it nor its rules are new was
- * checked before.
+ * Throws a sentence that names the culprit, or both. Items that are not new, with rules that are
+ * not new, were checked before.
  */
 export function checkItems(
   points: ReadonlyMap<string, Contributed>,

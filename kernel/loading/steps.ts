@@ -1,28 +1,29 @@
-// Bounds what a plugin's code is waited for while it is loaded and undone: the next change and the
-// stop go on.
+// Bounds how long the kernel waits for a plugin's code during loading and undoing, so that the next
+// change and the stop can go on.
 import type { Clock } from '#ports/clock.ts'
 import { stayAwake } from './awake.ts'
 
 /**
- * What a stop gives all undoing together, in milliseconds. The command line ends the process a
- * little earlier.
+ * Milliseconds for all undoing together at a stop. The command line ends the process a little
+ * earlier.
  */
 export const stopUndoMsMax = 5000
 
-/** `setting`: whose value `msMax` is. */
+/** `setting`: the name of the setting that holds `msMax`. */
 export type Limit = { readonly msMax: number; readonly setting: string }
 
 export type Steps = {
   /**
-   * Waits for one step of loading. Rejects with a sentence when it takes too long, and at once when
-   * the kernel stops.
+   * Waits for one step of loading. Rejects with a sentence when the step takes too long, and at
+   * once when the kernel stops.
    */
   within<T>(step: string, work: () => T | Promise<T>, limit?: Limit): Promise<T>
   /**
-   * Waits for one undo, of a stop no longer than until its end. What takes longer is left behind.
+   * Waits for one undo; during a stop not beyond the stop's end. An undo that takes longer is left
+   * behind.
    */
   undo(work: () => unknown): Promise<void>
-  /** From now on no step is waited for, and no undo beyond this time of the steady clock. */
+  /** Ends all waiting for steps. Undos are waited for until this time of the steady clock. */
   stop(until: number): void
 }
 
@@ -37,7 +38,9 @@ export function createSteps({
   const usual: Limit = { msMax, setting: 'PLUGIN_STEP_MS' }
   let until = Infinity
 
-  /** Either what the work answers, or what ended the wait. The loser's rejection is nobody's. */
+  /**
+   * Answers the work's result, or what ended the wait. A later rejection of the work is ignored.
+   */
   const race = async <T>(
     work: () => T | Promise<T>,
     ms: number,

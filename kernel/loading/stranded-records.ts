@@ -4,8 +4,8 @@ import type { Plugin } from '../plugin.ts'
 import type { Steps } from './steps.ts'
 
 /**
- * Whatever lives on records of the old version must be able to live on with the new one, or there
- * must be none.
+ * Refuses a change that would strand live records: the new version must read the old version's
+ * formats, unless none are live.
  */
 export async function refuseStranding(
   serving: Iterable<Instance>,

@@ -1,14 +1,14 @@
-// What one process tells the others that share its storage, by a stream of the event log: they
-// follow it from where it ends.
+// Hints between processes that share a storage. They travel in one stream of the event log, which
+// each process follows from its end.
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { Json } from '#ports/token.ts'
 import type { Broadcasting } from '../kernel-ports.ts'
 
-/** Names of an organisation's streams begin with its id: this is none of them. */
+/** Cannot clash with an organisation's stream, whose name begins with the organisation's id. */
 const stream = 'peers'
-/** Hints that are kept; older ones are of no use to anybody. */
+/** How many hints the stream keeps. Older ones help nobody. */
 const keptHints = 1000
 const retryMs = 1000
 
@@ -16,7 +16,7 @@ type Parts = {
   readonly eventlog: EventlogEngine
   readonly clock: Clock
   readonly log: Log
-  /** Nobody else can be there. */
+  /** The storage is this process's alone, so there are no others to tell. */
   readonly exclusive: boolean
 }
 type Hint = { readonly from: string; readonly data: Json }

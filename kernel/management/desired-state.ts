@@ -1,6 +1,5 @@
-// What an operator chose beside the folders: plugins from elsewhere, plugins that shall not serve,
-// limits and threads. Kept in DATA_DIR; where processes share a storage it is kept there, and
-// DATA_DIR has a copy.
+// The desired state that operators chose: plugins from elsewhere, plugins that are off, limits and
+// threads. Kept in DATA_DIR. Processes that share a storage keep it there, with a copy in DATA_DIR.
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { hasCode } from '#contracts/faults.ts'
 import { collection, type StorageEngine } from '#ports/storage.ts'
@@ -10,9 +9,9 @@ import type { ResourceLimits } from '../isolation/manifest.ts'
 export type DesiredState = {
   /** Files with a plugin. */ readonly loaded: readonly string[]
   readonly off: readonly string[]
-  /** By plugin: the organisations that it is limited to. */
+  /** Plugin → the organisations that it is limited to. */
   readonly only: Readonly<Record<string, readonly string[]>>
-  /** By plugin: what it may take of the thread that it runs in. */
+  /** Plugin → the limits of its thread. */
   readonly isolated: Readonly<Record<string, ResourceLimits>>
 }
 export type Editable = {
@@ -21,7 +20,7 @@ export type Editable = {
   readonly only: Map<string, readonly string[]>
   readonly isolated: Map<string, ResourceLimits>
 }
-/** `changes`: counts them, so that others see that there was one. */
+/** `changes` counts the changes, so that other processes notice one. */
 type Shared = { readonly id: string; readonly changes: number; readonly choices: string }
 
 const Kept = collection<Shared>({ name: 'kernel_choices', scope: 'platform' })
@@ -29,7 +28,7 @@ const id = 'plugins'
 const none: DesiredState = { loaded: [], off: [], only: {}, isolated: {} }
 const fileIn = (dataDir: string) => join(dataDir, 'plugins.json')
 
-/** What lies in DATA_DIR is kept relative to it: it has another path elsewhere. */
+/** Paths inside DATA_DIR are stored relative to it: each process has a DATA_DIR of its own. */
 const placed =
   (dataDir: string) =>
   (path: string): string => {
@@ -85,7 +84,9 @@ export function createDesiredState({
     JSON.stringify({ ...choices, loaded: choices.loaded.map(placed(dataDir)) })
   let known = -1
 
-  /** The document as it is after the edit; whoever else edits it meanwhile is not undone. */
+  /**
+   * Edits the document and answers the result. Edits of other processes at the same time are kept.
+   */
   const share = async (edit: (choices: Editable) => void): Promise<Shared> => {
     for (;;) {
       const before = await storage.get(Kept, id)
@@ -124,7 +125,7 @@ export function createDesiredState({
       known = changes
       keep(understood({ id, changes, choices }))
     },
-    /** Reads what others chose; true when there is something new. */
+    /** Reads what other processes chose; true when something is new. */
     async refresh(): Promise<boolean> {
       if (storage.exclusive) return false
       await storage.define(Kept)

@@ -1,5 +1,5 @@
-// Which plugins serve, from where, and in which generation: loads, reloads, unloads and rolls back,
-// and remembers what an operator chose.
+// The plugin registry: which plugins serve, from where, and in which generation. It loads, reloads,
+// unloads and rolls back, and stores the operator's choices.
 import { existsSync } from 'node:fs'
 import { hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
@@ -23,7 +23,7 @@ import { sourceAt, sourcesOf, stampOf } from './sources.ts'
 type RegistryParts = Parts & {
   readonly pluginsDir: string | undefined
   readonly log: Log
-  /** This process has changed something; others want to know. */
+  /** Tells the other processes that this one changed something. */
   readonly changed: (what?: { readonly rolledBack: string }) => void
 }
 
@@ -46,11 +46,13 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
   const organisations = createOrganisations(choices)
   /** By entry: why it could not be had. */
   const failed = new Map<string, string>()
-  /** Something was away when the others' choices were followed: it is worth another look. */
+  /**
+   * True when a source was unavailable while this process followed the others. It will look again.
+   */
   let isBehind = false
   let turn: Promise<unknown> = Promise.resolve()
 
-  /** One change at a time: each sees what the one before left. */
+  /** Makes one change at a time, so that each change sees the result of the one before. */
   const inTurn = <T>(act: () => Promise<T>): Promise<T> => {
     const mine = turn.then(act)
     turn = mine.catch(() => undefined)
@@ -60,7 +62,7 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
     const { loaded, off } = choices.read()
     return { off, sources: sourcesOf(loaded, pluginsDir) }
   }
-  /** Other processes are told when it is done. */
+  /** Stores the operator's choice, then tells the other processes. */
   const choose = async (edit: (choices: Editable) => void = () => undefined): Promise<void> => {
     await choices.edit(edit)
     organisations.refresh()
@@ -131,7 +133,7 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
     rollback: name =>
       inTurn(async () => {
         const { now, before } = await served.goBack(name)
-        // Where the two lie in different places, the next start must find the right one.
+        // If the versions lie in different places, the next start must find this one.
         await choose(({ loaded, isolated }) => {
           if (before.isolated) isolated.set(name, before.isolated)
           else isolated.delete(name)
@@ -139,7 +141,7 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
           loaded.delete(now.source.entry)
           if (!isFound(before.source)) loaded.add(before.source.entry)
         })
-        // From the same files: nothing that others could read says so.
+        // The files are the same, so only a hint tells other processes of the rollback.
         if (before.source?.entry === now.source?.entry) changed({ rolledBack: name })
         return listed(name)
       }),
@@ -190,8 +192,8 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
         }
       }),
     /**
-     * Everything that the folders and the operators' choices say now; what cannot be had is told
-     * and left as it was.
+     * Applies what the folders and the operators' choices say now. A plugin that cannot be loaded
+     * is reported and stays as it was.
      */
     reconcile: () =>
       inTurn(async () => {
@@ -262,7 +264,7 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
           )
             await step(`reload ${name}`, source.entry, () => reload(name))
         }
-        // In place of what is not there any more, or beside the others.
+        // Replaces entries that are gone, and adds the others.
         for (const [name, entry] of fresh)
           await step(`load ${name}`, entry.source!.entry, () => swapIn(name, entry))
         return { changes }
@@ -270,14 +272,14 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
   }
   return {
     ...pluginRegistry,
-    /** Somebody else has gone back to the generation before, and so does this process. */
+    /** Rolls back because another process did. */
     followBack: (name: string) => inTurn(() => served.goBack(name)),
     isBehind: () => isBehind,
     isLimited: organisations.isLimited,
     isEnabled: organisations.isEnabled,
     /**
-     * The first set: of this program (its plugins must all serve), then what an operator added (a
-     * broken one is told, and the rest serves).
+     * Loads the first set. This program's plugins must all serve. A broken plugin that an operator
+     * added is reported, and the others serve.
      */
     async begin(given?: readonly Plugin[]): Promise<void> {
       await choices.refresh()

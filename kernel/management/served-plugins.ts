@@ -15,12 +15,12 @@ import { builtInDir, sourcesIn, stampOf } from './sources.ts'
 export type Version = {
   readonly plugin: Plugin
   readonly source?: Source
-  /** Of the thread that it runs in. */
+  /** The limits of the plugin's thread; absent in the process. */
   readonly isolated?: ResourceLimits
 }
 export type Entry = Version & {
   readonly stamp: string
-  /** What served before, to go back to. */
+  /** The version before, for a rollback. */
   readonly before?: Version
 }
 export const versionOf = ({ plugin, source, isolated }: Entry): Version => ({
@@ -32,15 +32,15 @@ export type Entries = ReadonlyMap<string, Entry>
 
 /** What the registry needs of the kernel. */
 export type Serving = {
-  /** From the living plugins to these; resolves at the swap. */
+  /** Makes these the serving plugins; resolves at the swap. */
   applyPlugins(plugins: readonly Plugin[]): Promise<unknown>
-  /** Refuses what could not be built together. */
+  /** Refuses plugins that could not be built together. */
   check(plugins: readonly Plugin[]): void
-  /** Brings a file that is not here; false where nobody can. */
+  /** Fetches a missing file; false where no plugin has it. */
   fetchFile(entry: string): Promise<boolean>
-  /** Bounds a step of loading. */
+  /** Bounds a step of loading in time. */
   readonly within: Steps['within']
-  /** Something could not even be imported. */
+  /** Counts a plugin that could not even be imported. */
   refused(): void
   readonly host: Pick<KernelInfo, 'plugins'>
 }
@@ -78,7 +78,7 @@ export function createServedPlugins({ choices, generations, threads, kernel, cra
     if (!entry) throw fault('NOT_FOUND', { what: `plugin "${name}"` })
     return entry
   }
-  /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
+  /** `chosen`: the thread's limits, null for the process, undefined for the earlier choice. */
   const importFrom = async (source: Source, chosen?: ResourceLimits | null): Promise<Entry> => {
     if (
       !existsSync(source.entry) &&
@@ -88,8 +88,8 @@ export function createServedPlugins({ choices, generations, threads, kernel, cra
     try {
       const stamp = stampOf(source)
       const before = choices.read().isolated
-      // Where some plugins run in threads, no code is imported into the process before it is known
-      // whose it is.
+      // If any plugin is isolated, a new plugin is described in a thread first. Its code must not
+      // enter the process before its name is known.
       const manifest =
         chosen || (chosen === undefined && Object.keys(before).length > 0)
           ? await threads.describe(source)
@@ -127,7 +127,7 @@ export function createServedPlugins({ choices, generations, threads, kernel, cra
     const { plugin } = get(name)
     return `${name} ${plugin.version} (generation ${generationOf(name)}) goes on serving.`
   }
-  /** The plugin is where it was, as its files say now. */
+  /** Imports the plugin again from the same place. */
   const renewed = async (name: string, chosen?: ResourceLimits | null): Promise<Entry> => {
     const old = get(name)
     if (!old.source)

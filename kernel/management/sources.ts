@@ -1,5 +1,5 @@
-// Where plugins come from: the folders of plugins/, those of PLUGINS_DIR, and whatever an operator
-// loaded from elsewhere.
+// Where plugins come from: folders of plugins/, folders of PLUGINS_DIR, and places that an operator
+// named.
 import { fault } from '#contracts/faults.ts'
 import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
@@ -11,8 +11,8 @@ export const builtInDir = fileURLToPath(new URL('../../plugins/', import.meta.ur
 export const contractsDir = fileURLToPath(new URL('../../contracts/', import.meta.url))
 
 /**
- * The file with the plugin: the path itself, `plugin.ts` or `plugin.js` in it, or what its
- * package.json names as main.
+ * The plugin's file: the path itself, `plugin.ts` or `plugin.js` in it, or `main` of its
+ * package.json.
  */
 export function sourceAt(path: string, base = process.cwd()): Source {
   const full = isAbsolute(path) ? path : resolve(base, path)
@@ -55,11 +55,11 @@ export const sourcesOf = (loaded: readonly string[], pluginsDir: string | undefi
   ...loaded.map(entry => ({ entry })),
 ]
 
-/** The plugins that are part of this program. */
+/** The plugins of this program. */
 export const loadPlugins = (): Promise<Plugin[]> =>
   Promise.all(sourcesIn(builtInDir).map(importOnce))
 
-/** Changes when a file of the plugin does, or the wire of those that are built in. */
+/** Changes with the plugin's files, and for a built-in plugin with the contracts. */
 export function stampOf({ entry }: Source): string {
   const folders = [dirname(entry), ...(entry.startsWith(builtInDir) ? [contractsDir] : [])]
   const files = folders
@@ -78,7 +78,7 @@ export function stampOf({ entry }: Source): string {
   return `${files.length} ${Math.max(...changed)}`
 }
 
-/** What `writeJsonAtomic` wrote there; `shaped` throws when it is something else. */
+/** Reads what `writeJsonAtomic` wrote. `shaped` throws when the content has another shape. */
 export function readJson<T>(path: string, absent: T, shaped: (value: T) => T): T {
   try {
     return existsSync(path) ? shaped(JSON.parse(readFileSync(path, 'utf8')) as T) : absent
@@ -86,7 +86,7 @@ export function readJson<T>(path: string, absent: T, shaped: (value: T) => T): T
     throw new Error(`${path} is not what was written there; correct or remove it.`, { cause })
   }
 }
-/** Whole or not at all. */
+/** Writes the whole file or nothing. */
 export function writeJsonAtomic(path: string, value: object): void {
   writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 1)}\n`, { mode: 0o600 })
   renameSync(`${path}.new`, path)

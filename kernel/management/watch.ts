@@ -1,4 +1,4 @@
-// In development: what changes under the plugins' folders is served a moment later.
+// For development: reloads plugins a moment after their files have changed.
 import { watch, type FSWatcher } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Log } from '#ports/adapter.ts'
@@ -6,10 +6,10 @@ import type { Clock } from '#ports/clock.ts'
 import type { PluginRegistry } from '../kernel-ports.ts'
 import { builtInDir, contractsDir } from './sources.ts'
 
-/** An editor writes a file in several steps: so long must it be quiet, in milliseconds. */
+/** Milliseconds without a change before a reload: an editor writes a file in several steps. */
 const quietMs = 150
 
-/** Answers what ends it. */
+/** Watches the folders and answers the function that ends it. */
 export function watchPlugins({
   pluginRegistry,
   clock,

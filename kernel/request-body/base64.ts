@@ -1,21 +1,19 @@
-// Base64 (RFC 4648, section 4) decoded piece by piece. Buffer.from skips what it does not know; a
-// file that came through changed must be refused.
+// Decodes Base64 (RFC 4648, section 4) piece by piece. Buffer.from skips unknown characters, but a
+// damaged file must be refused.
 
 const group = /^[A-Za-z0-9+/]*={0,2}$/
 const foreign = /[^A-Za-z0-9+/]/
 
 export type Base64Decoder = {
-  /**
-   * The bytes of every group of four characters that is whole by now. Throws what `refuse` makes.
-   */
+  /** The bytes of every complete group of four characters so far. Throws the error of `refuse`. */
   decode(text: string): Uint8Array
-  /** Throws when the text ended within a group. */
+  /** Throws when the text ended inside a group. */
   end(): void
 }
 
 /**
- * Padding is asked for (section 3.2), other characters and stray bits are refused (3.3, 3.5).
- * `refuse` gets a sentence without its subject.
+ * Requires padding (section 3.2) and refuses other characters and stray bits (3.3, 3.5). `refuse`
+ * gets a sentence without its subject.
  */
 export function base64Decoder(refuse: (why: string) => Error): Base64Decoder {
   let rest = ''

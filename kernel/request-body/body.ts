@@ -1,5 +1,5 @@
-// JSON from untrusted bytes: length, encoding and depth are checked before JSON.parse, which has no
-// limit of its own.
+// Parses JSON from untrusted bytes. Length, encoding and depth are checked first, because
+// JSON.parse has no limits.
 import { fault } from '#contracts/faults.ts'
 
 export const depthMax = 64
@@ -12,7 +12,7 @@ const closeList = 0x5d
 const quote = 0x22
 const backslash = 0x5c
 
-/** The deepest nesting of objects and arrays, outside strings. Stops at `max + 1`. */
+/** The deepest nesting of objects and arrays outside strings. Stops at `max + 1`. */
 function depthOf(bytes: Uint8Array, max: number): number {
   let depth = 0
   let deepest = 0
@@ -31,7 +31,7 @@ function depthOf(bytes: Uint8Array, max: number): number {
 }
 
 /**
- * MALFORMED_TEXT, TOO_DEEP or MALFORMED_JSON; the engine's own message is not passed on, for it
+ * MALFORMED_TEXT, TOO_DEEP or MALFORMED_JSON. The engine's message is not passed on, because it
  * quotes the body.
  */
 export function parseJson(bytes: Uint8Array): unknown {

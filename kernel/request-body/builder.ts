@@ -1,15 +1,15 @@
-// Builds a JSON value from a parser's tokens, within bounds that the parser does not know: depth,
-// size, no field twice.
+// Builds a JSON value from a parser's tokens. It bounds depth and size and refuses duplicate
+// fields, which the parser does not.
 import type { Token } from 'stream-json/core/parser.js'
 import { fault } from '#contracts/faults.ts'
 import { bodyBytesMax, depthMax } from './body.ts'
 
-/** One that is open; `key` of an object is the field whose value comes. */
+/** An open array or object. `key`: the field whose value comes next. */
 type Frame = { readonly list?: unknown[]; readonly object?: Record<string, unknown>; key: string }
 
 /**
- * Everything but the content may take so many characters and values. INVALID_FIELD names the field
- * that took the last.
+ * Bounds the characters and values outside the content. INVALID_FIELD names the field that exceeded
+ * the bound.
  */
 function createBudget() {
   let left = bodyBytesMax
@@ -20,10 +20,10 @@ function createBudget() {
 }
 
 export type Root = Readonly<Record<string, unknown>>
-/** What becomes of the streamed field. `begin` sees the fields before it. */
+/** Receives the streamed field. `begin` gets the fields before it. */
 export type Sink = { begin(root: Root): void; piece(text: string): void; end(): void }
 
-/** Builds the value from tokens, the streamed field as ''. */
+/** Builds the value; the streamed field becomes ''. */
 export function createBuilder(field: string, sink: Sink) {
   const frames: Frame[] = []
   const spend = createBudget()
@@ -31,7 +31,7 @@ export function createBuilder(field: string, sink: Sink) {
   let text = ''
   let streaming = false
   const top = () => frames.at(-1)!
-  /** The field of the body in which the tokens are now. */
+  /** The body's field to which the current token belongs. */
   const where = () => frames[0]?.key.slice(0, 200) ?? ''
   const place = (value: unknown) => {
     const frame = frames.at(-1)
@@ -75,7 +75,7 @@ export function createBuilder(field: string, sink: Sink) {
     root: () => root,
     take(token: Token): void {
       switch (token.name) {
-        // Without a prototype `__proto__` is a field like any other.
+        // Objects have no prototype, so `__proto__` is an ordinary field.
         case 'startObject':
           return open({ object: Object.create(null) as Record<string, unknown>, key: '' })
         case 'startArray':

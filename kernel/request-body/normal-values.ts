@@ -1,5 +1,5 @@
-// One form for what clients may write in several: an optional field that is null is left out, an id
-// is in lower case (RFC 9562, section 4).
+// Normalises what clients may write in several forms. An optional field that is null is left out,
+// and an id becomes lower case (RFC 9562, section 4).
 import type { TSchema } from 'typebox'
 
 type Schema = {
@@ -17,8 +17,8 @@ type Step = (value: unknown) => unknown
 const isNull = ({ type }: Schema) => type === 'null'
 
 /**
- * May the field itself be null? Then it means something, and stays. A schema that says nothing
- * allows everything.
+ * True where the schema allows null: then null has a meaning and stays. An empty schema allows
+ * everything.
  */
 function allowsNull(schema: Schema): boolean {
   const { type, anyOf, enum: values } = schema
@@ -57,10 +57,10 @@ function stepOf(schema: Schema): Step | undefined {
     const step = stepOf(schema.items)
     return step && (value => (Array.isArray(value) ? value.map(step) : value))
   }
-  // Of several shapes nobody knows which one is meant before they are checked.
+  // With several possible shapes, only the check decides which one is meant.
   const shapes = schema.anyOf?.filter(shape => !isNull(shape)) ?? []
   return shapes.length === 1 ? stepOf(shapes[0]!) : undefined
 }
 
-/** Changes the value in place; undefined where the schema has nothing to change. */
+/** Changes the value in place. Undefined where the schema has nothing to normalise. */
 export const normaliser = (schema: TSchema): Step | undefined => stepOf(schema as Schema)

@@ -1,5 +1,5 @@
-// A JSON body with one field that is too long to hold: its Base64 or its text is made bytes as it
-// arrives, the rest is built and checked like any other body.
+// A JSON body with one field that is too long for memory. That field is decoded to bytes as it
+// arrives; the rest is checked like any other body.
 import { jsonParser, type Token } from 'stream-json/core/parser.js'
 import { getManyValues, isMany, none } from 'stream-chain/defs.js'
 import type { StreamedBody } from '#contracts/contract.ts'
@@ -10,19 +10,20 @@ import type { Check } from '../validate.ts'
 
 type Shape = {
   readonly field: string
-  /** How bytes are written in the field. */
+  /** The field's encoding. */
   readonly encoding: 'base64' | 'text'
   readonly check: Check
   /**
-   * Knows no required fields: what came before the content is refused before the content is read.
+   * Checks the fields before the content early, without required fields, so that a wrong body is
+   * refused before its content is read.
    */
   readonly checkEarly: Check
 }
 type Decoder = { decode(text: string): Uint8Array; end(): void }
 
 /**
- * Text as UTF-8. Half a character (a lone surrogate) has no bytes: a text that came through changed
- * must be refused.
+ * Encodes text as UTF-8. A lone surrogate has no bytes, so a text that contains one is refused
+ * instead of changed.
  */
 function textDecoder(refuse: (why: string) => Error): Decoder {
   let half = ''
@@ -42,8 +43,8 @@ function textDecoder(refuse: (why: string) => Error): Decoder {
 }
 
 /**
- * The streamed field's text in, bytes out: decoded once for each part of the body, not for each
- * piece of a token.
+ * Turns the streamed field's text into bytes. It decodes once for each part of the body, not for
+ * each token.
  */
 function createContent(field: string, encoding: Shape['encoding'], begin: (root: Root) => void) {
   const decoder: Decoder = (encoding === 'base64' ? base64Decoder : textDecoder)(why =>
@@ -75,7 +76,7 @@ function createContent(field: string, encoding: Shape['encoding'], begin: (root:
 }
 
 /**
- * Bytes in, tokens out. MALFORMED_TEXT and MALFORMED_JSON; the parser's own messages are not passed
+ * Turns bytes into tokens. MALFORMED_TEXT and MALFORMED_JSON; the parser's messages are not passed
  * on.
  */
 function createReader() {
@@ -91,7 +92,7 @@ function createReader() {
   }
   const tokens = (input: string | typeof none, why: string): readonly Token[] => {
     try {
-      // The library's end of input is a symbol that its types leave out.
+      // The library ends its input by a symbol that its types do not declare.
       const made = parse(input as string)
       return isMany(made) ? getManyValues(made) : []
     } catch (cause) {
@@ -117,8 +118,8 @@ const plain = (value: unknown) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : value
 
 /**
- * `check` sees the body with '' for the content. Whatever is wrong, a field given twice too, is
- * thrown by `content`.
+ * `check` gets the body with '' as content. `content` throws every error of the body, a duplicate
+ * field included.
  */
 export function streamBody(
   source: AsyncIterable<Uint8Array>,

@@ -1,5 +1,5 @@
-// Ports that reach beyond a plugin's own data: it is handed the part that it declared, under the
-// same names and shapes.
+// Ports that reach beyond a plugin's own data. A plugin gets only the part that it declared, with
+// the same names and types.
 import { fault } from '#contracts/faults.ts'
 import type { Ledger } from '#ports/billing.ts'
 import type { RateLimiter } from '#ports/limits.ts'
@@ -11,18 +11,18 @@ import type { Broadcasting } from '../kernel-ports.ts'
 import type { Plugin } from '../plugin.ts'
 import { orgOf } from './organisation.ts'
 
-/** Milliseconds until the plugin may send another email; 0: now, and it is counted. */
+/** Milliseconds until the plugin may send another email. 0 means now, and counts the email. */
 export type MailWait = (plugin: string) => number | Promise<number>
 
 const refuse = (sentence: string): never => {
   throw new Error(sentence)
 }
-/** A port is opened and closed by the platform. */
+/** Plugins cannot close a port, because the platform opens and closes it. */
 const closeOf = (plugin: Plugin, port: string) => () =>
   refuse(`${plugin.name} may not close the port ${port}.`)
 const isOwnName = ({ names }: Plugin) => names === 'unprefixed'
 
-/** Holds lie in a name space of the plugin's own: nobody ends another's. */
+/** Each plugin's holds have a name space of their own, so no plugin ends another's hold. */
 export function declaredBilling(engine: Ledger, plugin: Plugin): Ledger {
   const { name, may: { charge, credit: reasons = [] } = {} } = plugin
   const named = (of: string) => (isOwnName(plugin) ? of : `${name}:${of}`)
@@ -58,7 +58,7 @@ export function declaredBilling(engine: Ledger, plugin: Plugin): Ledger {
   }
 }
 
-/** A plugin puts in jobs of its own, under schedules of its own. */
+/** A plugin enqueues its own jobs only, under schedules of its own. */
 export function declaredQueue(engine: Queue, plugin: Plugin): Queue {
   const own = new Set(Object.keys(plugin.jobs ?? {}))
   const mine = (job: string) =>
@@ -100,7 +100,7 @@ export function declaredMail(engine: Mailer, plugin: Plugin, wait: MailWait): Ma
   }
 }
 
-/** The catalogue is everybody's. */
+/** Every plugin may read the catalogue; only `may.models` allows a call. */
 export function declaredModels(engine: ModelProvider, plugin: Plugin): ModelProvider {
   return {
     ping: () => engine.ping(),
@@ -133,9 +133,7 @@ export const declaredTraces = (engine: Tracer, plugin: Plugin): Tracer => ({
   span: (name, options, act) => engine.span(name, options, act),
 })
 
-/**
- * Hints are of the plugin's own topics: what the platform's processes tell each other is theirs.
- */
+/** A plugin's topics have a name space of their own, apart from the platform's hints. */
 export function declaredPeers(peers: Broadcasting, plugin: Plugin): Broadcasting {
   const named = (topic: string) => {
     if (!isOwnName(plugin)) return `${plugin.name}.${topic}`

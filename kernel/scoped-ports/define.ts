@@ -1,5 +1,5 @@
-// Makes a collection what a plugin declares, and places the ids of documents that were written
-// before ids lay within organisations.
+// Defines a plugin's collections. It also moves documents to ids with the organisation in them,
+// where they were written before ids had it.
 import { hasCode } from '#contracts/faults.ts'
 import type { Collection, Doc, StorageEngine } from '#ports/storage.ts'
 import { inStorage, isPlaced, isWithin, kept, placedIds } from './ids.ts'
@@ -7,7 +7,7 @@ import { inStorage, isPlaced, isWithin, kept, placedIds } from './ids.ts'
 type Owned = Doc & { readonly orgId?: unknown }
 const pageDocuments = 200
 
-/** How the storage knows it; undefined where that cannot be said. */
+/** The collection as the storage knows it; undefined where the storage cannot say. */
 const knownAs = (engine: StorageEngine, name: string): Promise<Collection | null | undefined> =>
   engine.collections().then(
     list => list.find(one => one.name === name) ?? null,
@@ -27,10 +27,10 @@ async function* unplaced(engine: StorageEngine, collection: Collection): AsyncGe
 }
 
 /**
- * The new one first, then the old one goes: whoever dies in between finds both and goes on.
- * Unique keys are not in force meanwhile, for both have the same.
- * Of several processes each does what it finds; the plugin serves in none of them before it is
- * done.
+ * Inserts the document under its new id, then removes the old one. After a crash in between both
+ * exist, and the next run goes on. Unique keys are off meanwhile, because both documents have the
+ * same values. Several processes may do this at once; the plugin serves in none of them before it
+ * is done.
  */
 async function place(engine: StorageEngine, collection: Collection, old: Owned): Promise<void> {
   const now = (await engine.get(collection, old.id)) as Owned | undefined

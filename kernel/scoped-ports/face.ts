@@ -1,5 +1,4 @@
-// Scoped faces of the ports: no query without an organisation, and nothing beyond what a plugin
-// declares.
+// Scoped ports: no query without an organisation, and nothing beyond what a plugin declares.
 import type { Ledger } from '#ports/billing.ts'
 import type { BlobsEngine, ScopedBlobs } from '#ports/blobs.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
@@ -29,7 +28,7 @@ export const scopeBlobs = (engine: BlobsEngine): ScopedBlobs => ({
   tenant: scope => engine.within(orgOf(scope)),
 })
 
-/** What a plugin receives of a port. The clock alone is the same for all. */
+/** The port as one plugin sees it. Only the clock is the same for all. */
 export function scopedPort(
   portId: string,
   engine: unknown,

@@ -1,27 +1,27 @@
-// Ids and unique keys lie within an organisation: under the same id, two organisations have two
-// documents and know nothing of each other.
+// Ids and unique keys lie within an organisation. Two organisations can use the same id for two
+// documents, and neither sees the other's.
 import type { Collection, Doc, Where } from '#ports/storage.ts'
 
-/** In the storage the organisation stands before the id. No id began with this sign before. */
+/** Begins a stored id, in front of the organisation. Ids of older versions never begin with it. */
 const sign = '@'
 const before = (orgId: string) => `${sign}${orgId}/`
 type Named = Pick<Collection, 'scope' | 'global'>
 
-/** Does the storage hold its documents under ids with the organisation in them? */
+/** True when the stored ids contain the organisation. */
 export const isWithin = ({ scope, global }: Named): boolean => scope === 'tenant' && global !== true
 export const keptId = (collection: Named, orgId: string, id: string): string =>
   isWithin(collection) ? before(orgId) + id : id
 export const isPlaced = ({ id, orgId }: Doc & { readonly orgId?: unknown }): boolean =>
   id.startsWith(before(String(orgId)))
-/** Whatever lies within some organisation. */
+/** Matches every id that contains an organisation. */
 export const placedIds: Where = { id: { prefix: sign } }
 
-/** As it is given to the storage. */
+/** The document as the storage holds it. */
 export const kept = <D extends Doc>(collection: Named, orgId: string, doc: D): D =>
   isWithin(collection) && typeof doc.id === 'string' && doc.id !== ''
     ? { ...doc, id: before(orgId) + doc.id }
     : doc
-/** As its owner knows it. */
+/** The document as its owner knows it. */
 export function given<D extends Doc>(collection: Named, doc: D): D {
   const { orgId } = doc as D & { readonly orgId?: unknown }
   return isWithin(collection) && isPlaced(doc)
@@ -46,10 +46,10 @@ export const keptWhere = (collection: Named, orgId: string, where: Where): Where
     ? { ...where, id: keptCondition(collection, orgId, where['id']!) }
     : where
 
-/** Unique keys to which the organisation was added. */
+/** The unique keys, with the organisation added. */
 const widened = ({ scope, unique = [] }: Collection) =>
   scope === 'tenant' ? unique.filter(fields => !fields.includes('orgId')) : []
-/** The declaration as the storage is told it. */
+/** The declaration that the storage gets. */
 export function inStorage({ globallyUnique = [], ...collection }: Collection): Collection {
   const added = new Set(widened(collection))
   const unique = [

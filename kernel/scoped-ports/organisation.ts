@@ -1,9 +1,9 @@
-// What every scoped port asks first: whose organisation?
+// The organisation of a scope, which every scoped port needs.
 import type { Durable } from '#ports/token.ts'
 
 const orgPattern = /^[0-9a-f-]{36}$/
 
-/** Fails closed: without an organisation there is no query. */
+/** Throws without an organisation, so that no query runs without one. */
 export function orgOf(scope: { readonly orgId: string } | undefined): string {
   const orgId: unknown = scope?.orgId
   if (typeof orgId !== 'string' || !orgPattern.test(orgId))

@@ -1,11 +1,11 @@
-// Collections of passages, named within an organisation and within the plugin that keeps them.
+// Collections of passages, named within an organisation and within the plugin that owns them.
 import { fault } from '#contracts/faults.ts'
 import type { Passages, ScopedSearch, SearchEngine } from '#ports/search.ts'
 import type { Plugin } from '../plugin.ts'
 import { orgOf } from './organisation.ts'
 import { sharedPassages } from './shared-search.ts'
 
-/** Without a plugin: every collection of an organisation, by the name that the engine knows. */
+/** Without a plugin: every collection of an organisation, by the engine's names. */
 export function scopeSearch(
   engine: SearchEngine,
   plugin?: Pick<Plugin, 'name' | 'names'>,

@@ -1,13 +1,13 @@
-// One index for all organisations: each one's ids begin with its own, which is stamped here on
-// everything that goes in or is asked for.
+// One index for all organisations. Each id begins with its organisation, which is added here to
+// everything that is written or queried.
 import { fault } from '#contracts/faults.ts'
 import { searchLimits, type Passages, type SharedPassages } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
 
-/** Stands where an organisation's id does. No organisation has it: theirs are UUIDs. */
+/** Stands in place of an organisation's id. No organisation has it, because theirs are UUIDs. */
 const everybody = 'shared'
 
-/** `within`: the collections under an organisation's id. */
+/** `within` answers the collections of an organisation's id. */
 export function sharedPassages(within: (id: string) => Passages, orgId: string): SharedPassages {
   const all = within(everybody)
   const home = `${orgId}/`

@@ -1,4 +1,4 @@
-// Documents: no query without an organisation, or without a declared reason to go without.
+// Scoped storage: no query without an organisation, or without a declared reason to have none.
 import { fault, hasCode } from '#contracts/faults.ts'
 import type {
   Change,
@@ -15,10 +15,13 @@ import type { Plugin } from '../plugin.ts'
 import { declaredFields, given, isWithin, kept, keptId, keptWhere } from './ids.ts'
 import { durabilityOf, orgOf } from './organisation.ts'
 
-/** Answers the collection as it was declared, whatever was handed in under its name. */
+/**
+ * Answers the plugin's own declaration of the collection, whatever object was passed under its
+ * name.
+ */
 type Guard = <D extends Doc>(collection: Collection<D>) => Collection<D> | void
 
-/** A key's fields are told as they were declared. */
+/** Names the fields of a duplicate key as the plugin declared them. */
 const toFault = (collection: Collection, error: unknown): unknown => {
   if (!hasCode(error, 'DUPLICATE')) return error
   const fields = String(error.values['fields'])
@@ -38,7 +41,7 @@ const givenDoc = <D extends Doc>(
 const givenPage = <D extends Doc>(c: Collection<D>, work: Promise<Page<D>>): Promise<Page<D>> =>
   isWithin(c) ? work.then(page => ({ ...page, items: page.items.map(doc => given(c, doc)) })) : work
 
-/** A store in which `orgId` is stamped on every write and stands in every filter. */
+/** A store that adds `orgId` to every write and every filter. */
 export function tenantStore(engine: StorageEngine, orgId: string, check: Guard): Store {
   const guard = <D extends Doc>(handed: Collection<D>): Collection<D> => {
     const declared = check(handed) ?? handed
@@ -114,8 +117,8 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
 }
 
 /**
- * A store across organisations, for one plugin's collections. What a tenant owns still names its
- * organisation, and so does whoever asks by an id that lies within one.
+ * A store across organisations, for one plugin's collections. A tenant's document must still name
+ * its organisation, and so must a query by an id that lies within one.
  */
 function systemStore(engine: StorageEngine, check: Guard): Store {
   const declared = <D extends Doc>(handed: Collection<D>) => check(handed) ?? handed
@@ -189,7 +192,7 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
   }
 }
 
-/** What one plugin sees of the storage: its own collections, and the reasons that it declared. */
+/** The storage as one plugin sees it: its own collections, and the reasons that it declared. */
 export function scopeStorage(
   engine: StorageEngine,
   plugin: Pick<Plugin, 'name' | 'collections' | 'system'>,

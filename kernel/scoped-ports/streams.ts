@@ -1,13 +1,15 @@
-// Streams of events, named within an organisation and within the plugin that writes them.
+// Event streams, named within an organisation and within the plugin that writes them.
 import { fault } from '#contracts/faults.ts'
 import type { Eventlog, EventlogEngine, ScopedEventlog } from '#ports/eventlog.ts'
 import type { Plugin } from '../plugin.ts'
 import { durabilityOf, orgOf } from './organisation.ts'
 
-/** Of an organisation's id and the slash behind it, in front of the name of each of its streams. */
+/** Characters of an organisation's id and a slash, which precede each stream's name. */
 const orgPrefixChars = 37
 
-/** No plugin's name has a slash, and no unprefixed stream's: none can be taken for another's. */
+/**
+ * Neither a plugin's name nor an unprefixed stream's name has a slash, so two names never clash.
+ */
 export function scopeEventlog(
   engine: EventlogEngine,
   { name, names }: Pick<Plugin, 'name' | 'names'>,

@@ -36,7 +36,7 @@ export function createTokenResolver({
   settings,
   itemsFor,
 }: Parts) {
-  /** All emails of one plugin, to whomever. */
+  /** Limits all emails of one plugin together. */
   const mailWait = (plugin: string) =>
     engines.engine<RateLimiter>('limits').take('emails of a plugin', plugin, {
       count: settings.MAIL_PER_PLUGIN_PER_HOUR,

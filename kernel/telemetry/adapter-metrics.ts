@@ -1,4 +1,5 @@
-// How long each adapter takes and what it fails with: engines are wrapped when they are bound.
+// Measures how long adapters' calls take and how they fail. Engines are wrapped when they are
+// bound.
 import type { Metric } from 'prom-client'
 import { isFault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -7,7 +8,7 @@ import { queueDepths } from './queue-depth.ts'
 
 /** Upper bounds in seconds. */
 const bounds = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10]
-/** They wait for what is to come, or for nothing. */
+/** Not measured: these calls wait for future events, or for nothing. */
 const unmeasured = new Set(['follow', 'ping', 'close', 'epoch'])
 type Timing = {
   readonly port: string
@@ -25,8 +26,8 @@ type Failures = {
 type Value = { readonly labels: object; readonly value: number; readonly metricName?: string }
 
 /**
- * Kept by hand and only told when asked: a labelled histogram of the library hashes its labels at
- * each observation.
+ * Values are counted here and read at a scrape. The library's labelled histogram hashes its labels
+ * at each observation.
  */
 const collectedMetric = (
   name: string,
@@ -79,7 +80,7 @@ export function createAdapterMetrics(clock: Pick<Clock, 'monotonic' | 'sleep'>) 
     timing.count++
   }
   const fail = ({ port, method }: Timing, error: unknown) => {
-    // An aborted call throws the reason that it was given.
+    // An aborted call throws the signal's reason, which is no error of the adapter.
     if (!(error instanceof Error) || error.name === 'AbortError') return
     const code = isFault(error) ? error.code : 'UNEXPECTED'
     const key = `${port} ${method} ${code}`
@@ -87,7 +88,7 @@ export function createAdapterMetrics(clock: Pick<Clock, 'monotonic' | 'sleep'>) 
     if (known) known.count++
     else failures.set(key, { port, method, code, count: 1 })
   }
-  /** Until its first batch; what fails later is counted too. */
+  /** Measures until the first batch. Later failures are counted too. */
   const untilFirst = (
     timing: Timing,
     since: number,
@@ -132,13 +133,13 @@ export function createAdapterMetrics(clock: Pick<Clock, 'monotonic' | 'sleep'>) 
             since,
             answer as AsyncIterable<unknown>,
           )
-        // What it holds of one organisation has the methods that do the work.
+        // The object of one organisation has the methods that do the work.
         if (method === 'within') return watch(port, answer)
       }
       return answer
     }
   }
-  /** The same engine; its answers are its own promises, so that nobody waits longer. */
+  /** Wraps an engine. Callers get the engine's own promises, so that nobody waits longer. */
   function watch<T extends object>(port: string, engine: T): T {
     const face = {}
     for (const name of namesOf(engine)) {
@@ -178,7 +179,7 @@ export function createAdapterMetrics(clock: Pick<Clock, 'monotonic' | 'sleep'>) 
   }
   return {
     watch,
-    /** `queue`: of whose jobs of these names is told how many there are. */
+    /** `queue`: the metrics count its jobs of these names. */
     metrics: (queue: Pick<Queue, 'depth'>, names: () => readonly string[]) => [
       collectedMetric(
         'adapter_call_duration_seconds',

@@ -1,5 +1,5 @@
-// One JSON object a line, on standard error: `level`, `time` (ISO 8601), `event`, then its fields.
-// Standard output belongs to commands.
+// The log: one JSON object a line on standard error, with `level`, `time` (ISO 8601), `event` and
+// fields. Standard output belongs to commands.
 import { pino } from 'pino'
 import type { Log } from '#ports/adapter.ts'
 
@@ -9,19 +9,19 @@ const secretName = /secret|password|token|authorization|api_?key|cookie|credenti
 const secretText =
   /\b(sk_live_|pk_live_)[\w-]+|\beyJ[\w-]+\.[\w-]+\.[\w-]+|(:\/\/[^\s:/@]*:)[^\s@]+(@)/g
 
-/** Takes out what looks like a key, a token or a password in a URL. */
+/** Removes what looks like a key, a token or a password in a URL. */
 export const redact = (text: string): string =>
   text.replace(secretText, (_, key?: string, start?: string, end?: string) =>
     key ? `${key}…` : start ? `${start}…${end}` : '…',
   )
 
-/** What lies deeper than this in a field is left out. */
+/** Levels of a field that are logged; deeper values are left out. */
 const depthMax = 4
 
 const stackWithCauses = ({ stack, message, cause }: Error): string =>
   `${stack ?? message}${cause instanceof Error ? `\ncaused by ${stackWithCauses(cause)}` : ''}`
 
-/** An error as a field: what it says, where, and its code; the stack tells its causes too. */
+/** An error as a log field: message, stack and code. The stack includes the causes. */
 export function toldError(error: unknown): { message: string; stack?: string; code?: string } {
   if (!(error instanceof Error)) return { message: redact(String(error)) }
   const { code } = error as { code?: unknown }
@@ -50,8 +50,8 @@ function plain(name: string, value: unknown, depth = 0): unknown {
 }
 
 /**
- * Written by pino in this thread: a transport would be a thread more. What looks like a secret goes
- * first by its name or its look, wherever it lies; what pino redacts by path is the second net.
+ * Writes by pino in this thread, because a transport would need another one. Secrets are removed by
+ * name and by look first; pino's redaction by path is a second check.
  */
 export function createLog({
   level,
@@ -91,7 +91,7 @@ export function createLog({
     },
     { write },
   )
-  // What is left out costs nothing more than this comparison.
+  // A line below the level costs only this comparison.
   return (at, event, fields = {}) => {
     if (levels.indexOf(at) >= least) logger[at](fields, event)
   }

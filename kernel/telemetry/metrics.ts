@@ -1,5 +1,4 @@
-// What the kernel itself counts; plugins register their own beside it. Every name is in
-// OPERATIONS.md.
+// The kernel's own metrics; plugins register theirs beside them. OPERATIONS.md lists every name.
 import {
   Counter,
   Gauge,
@@ -51,8 +50,8 @@ export function createMetrics(others: readonly Metric[]) {
     labelNames: ['job', 'result'],
     registers,
   })
-  // A labelled child is looked up by hashing its labels; kept, it is not. Bounded: methods × routes
-  // × statuses.
+  // Caches labelled children, because the library hashes the labels at each look-up. Bounded by
+  // methods × routes × statuses.
   const counted = new Map<string, Counter.Internal>()
   const timed = new Map<string, Histogram.Internal<string>>()
   const report: HttpReport = ({ method, route, status, seconds: taken }) => {

@@ -1,15 +1,15 @@
-// How many jobs wait in the queue, as a figure for operators. Whoever scrapes how often costs the
-// store no more, and a store that is slow or away takes these lines from the page, never the page.
+// The metric of waiting jobs. Frequent scrapes cost the storage no more, because counts are cached.
+// If the storage is slow or away, only these lines are missing from the page.
 import { Gauge } from 'prom-client'
 import type { Clock } from '#ports/clock.ts'
 import type { Depth, Queue } from '#ports/queue.ts'
 
-/** Milliseconds: how long what the queue told is told again; how long a scrape waits for it. */
+/** Milliseconds: how long counts are cached; how long a scrape waits for new ones. */
 const cachedMs = 5000
 const askedMsMax = 1000
 type Depths = Readonly<Record<string, Depth>>
 
-/** `names`: of the jobs that are asked for now. In no registry yet. */
+/** `names`: the jobs to count. The caller registers the gauge. */
 export function queueDepths({
   clock,
   queue,

@@ -1,4 +1,4 @@
-// The OpenAPI document as a page that loads nothing from anywhere: HTML, its style, no script.
+// Renders the OpenAPI document as a page that loads nothing else: HTML and its style, no script.
 type Schema = {
   type?: string | string[]
   format?: string
@@ -121,7 +121,7 @@ function typeOf(schema: Schema): string {
   ].join(', ')
 }
 
-/** One row a field; fields of fields are indented below it. */
+/** One row for each field, with nested fields indented below. */
 function rows(schema: Schema | undefined, depth = 0): string {
   if (!schema || depth > 4) return ''
   if (schema.items) return rows(schema.items, depth)

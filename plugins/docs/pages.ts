@@ -1,5 +1,5 @@
-// The document and the page, made once for each set of plugins: both take milliseconds, and anybody
-// may ask.
+// Makes the document and the page once for each set of plugins, because both take milliseconds and
+// anybody may ask.
 import { createHash } from 'node:crypto'
 import type { Bytes } from '#contracts/contract.ts'
 import { openapi } from '#contracts/openapi.ts'
@@ -18,7 +18,7 @@ const documentOf = (host: KernelInfo) =>
     host.version,
   )
 
-/** May be kept, but is asked about each time: a reload changes it. */
+/** Clients may cache it but must revalidate, because a reload changes it. */
 function pageFor(text: string, mime: string, headers: Readonly<Record<string, string>> = {}): Page {
   const etag = `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`
   return {

@@ -1,38 +1,38 @@
-// What other plugins may use of files: uploads for a run, artifacts of a run, and the points for
-// parsers and for who owns a session.
+// What other plugins may use of files: uploads, artifacts, and the points for parsers and owners of
+// sessions.
 import { Type as t } from 'typebox'
 import type { Artifact } from '#contracts/files.ts'
 import { point, service } from '#kernel'
 
-/** Whose files: within the organisation they belong to one user. */
+/** The owner of files: one user of an organisation. */
 export type Scope = { readonly orgId: string; readonly userId: string }
 
 /** `unsupported`: no parser reads it. `failed`: one tried and could not. */
 export type UploadStatus = 'parsing' | 'ready' | 'unsupported' | 'failed'
 
-/** Text, or a sentence why there is none to be had of such content. */
+/** The text, or a sentence that says why there is none. */
 export type Parsed =
   | { readonly text: string /** There was more than `textMax`. */; readonly truncated?: boolean }
   | { readonly unsupported: string }
 
 /** Turns a kind of file into text. */
 export type Parser = {
-  /** For the log. */
+  /** The name in the log. */
   readonly name: string
   /** `mime` in lower case and without parameters. */
   accepts(mime: string, filename: string): boolean
-  /** Asked only where no other parser accepts. */
+  /** Used only where no other parser accepts the upload. */
   readonly fallback?: boolean
   /**
-   * At most `textMax` characters (UTF-16 code units). `signal` aborts at the time limit. A fault's
-   * sentence is shown to the user, any other error is logged; both mean `failed`.
+   * Answers at most `textMax` characters (UTF-16 code units). `signal` aborts at the time limit.
+   * Users see the sentence of a fault; any other error is logged. Both mean `failed`.
    */
   parse(
     bytes: AsyncIterable<Uint8Array>,
     options: {
       readonly signal: AbortSignal
       readonly textMax: number
-      /** As it was given, with its parameters. */
+      /** The media type as it was given, with parameters. */
       readonly mime: string
     },
   ): Promise<Parsed>
@@ -51,11 +51,16 @@ export const Parsers = point<Parser>('parsers', {
 })
 
 export type SessionOwner = {
-  /** Is it a session of this user? False for one that is unknown or going. */
+  /**
+   * True for a session of this user. False for an unknown session, and for one that is being
+   * removed.
+   */
   owns(scope: Scope, sessionId: string): Promise<boolean>
 }
-/** Whoever keeps sessions says whose they are. With no contributor no session is known.
- *  @example plugins/runs/prompt/files.ts#sessionOwner */
+/**
+ * Tells who owns a session. Without a contributor, no session is known.
+ *  @example plugins/runs/prompt/files.ts#sessionOwner
+ */
 export const SessionOwners = point<SessionOwner>('session-owners', {
   remote: true,
   rules: { methods: { owns: 'required' } },
@@ -67,18 +72,18 @@ export type Attached = {
   readonly name: string
   readonly text: string
   readonly status: UploadStatus
-  /** There is more text than is given here. */
+  /** True when the file has more text. */
   readonly truncated: boolean
-  /** Length of all the text that is kept of it. */
+  /** Characters of the whole stored text. */
   readonly chars: number
 }
 
 export type UploadsApi = {
   /**
-   * In the order of `ids`. One that is being parsed is waited for, ten seconds for all of them;
-   * then it comes as `parsing`. NOT_FOUND names the place: `upload (attachments.<i>)`. `textMax`:
-   * characters of each; default 100,000. `charsMax`: of all together, the first files first; what
-   * is beyond is not read.
+   * Uploads in the order of `ids`. Waits up to ten seconds for those that are being parsed; then
+   * they have the status `parsing`. NOT_FOUND names the place: `upload (attachments.<i>)`.
+   * `textMax`: characters of each; default 100,000. `charsMax`: characters of all together, first
+   * files first; later ones are not read.
    */
   attach(
     scope: Scope,
@@ -90,52 +95,54 @@ export type UploadsApi = {
     },
   ): Promise<Attached[]>
   /**
-   * Uploads and artifacts of the session, with their content where nothing else refers to it. May
-   * be repeated.
+   * Removes the session's uploads and artifacts, and content that nothing else refers to. It may be
+   * repeated.
    */
   removeOfSession(scope: Scope, sessionId: string): Promise<void>
 }
-/** What users uploaded, as text.
- *  @example plugins/runs/prompt/files.ts#createReadUploads */
+/**
+ * Users' uploads, as text.
+ *  @example plugins/runs/prompt/files.ts#createReadUploads
+ */
 export const Uploads = service<UploadsApi>('uploads')
 
 /** `filename` and `mime` are as on the wire; with `sessionId` it is listed there. */
 export type NewArtifact = {
-  /**
-   * The same key is the same artifact, whatever else is given: a repetition answers the first one.
-   */
+  /** The idempotency key. A repeated key answers the first artifact, whatever else is given. */
   readonly key: string
   readonly sessionId?: string
   readonly runId?: string
   readonly filename: string
   readonly mime: string
   readonly content: AsyncIterable<Uint8Array> | Uint8Array
-  /** A run goes on only with it: it is kept though the organisation may have no more files. */
+  /** A run needs this artifact to go on, so it is stored even beyond the organisation's quota. */
   readonly isResult?: true
   readonly signal?: AbortSignal
 }
 export type ArtifactsApi = {
   /**
-   * Once it resolves the content is on disk; the document is with the next `durable()`.
-   * INVALID_FIELD for a name or a media type that the wire would refuse, BODY_TOO_LARGE,
-   * QUOTA_REACHED, CONFLICT while other content is being stored under the key.
+   * When it resolves, the content is on disk; the document is on disk with the next `durable()`.
+   * INVALID_FIELD for a name or a media type that the wire would refuse. BODY_TOO_LARGE,
+   * QUOTA_REACHED. CONFLICT while other content is being stored under the key.
    */
   create(
     scope: Scope,
     artifact: NewArtifact,
   ): Promise<{ readonly id: string; readonly bytes: number; readonly filename: string }>
-  /** Was it made? */
+  /** The artifact with this key, if it was made. */
   find(
     scope: Scope,
     key: string,
   ): Promise<{ readonly id: string; readonly bytes: number; readonly filename: string } | undefined>
-  /** The oldest first. Whose session it is has been checked by the caller. */
+  /** The session's artifacts, oldest first. The caller has checked who owns the session. */
   list(
     scope: Scope,
     sessionId: string,
     paging: { readonly limit?: number; readonly cursor?: string },
   ): Promise<{ items: Artifact[]; next_cursor?: string }>
 }
-/** Files that a plugin makes for a user, who downloads them at GET /artifacts/{id}.
- *  @example plugins/runs/prompt/files.ts#createKeepText */
+/**
+ * Stores files that a plugin makes for a user. The user downloads them at GET /artifacts/{id}.
+ *  @example plugins/runs/prompt/files.ts#createKeepText
+ */
 export const Artifacts = service<ArtifactsApi>('artifacts')

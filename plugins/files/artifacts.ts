@@ -31,7 +31,7 @@ type Deps = {
   usage: Usage
 }
 type OwnText = StreamedBody<Omit<Static<typeof OwnArtifact>, 'content'>>
-/** Of a content that streams in, known when it has ended. */
+/** What is known of streamed content when it has ended. */
 type Named = Pick<NewArtifact, 'filename' | 'mime' | 'sessionId'>
 
 /** Characters, as the wire counts them. */
@@ -77,7 +77,7 @@ const replyOf = ({
   created_at: new Date(createdAt).toISOString(),
 })
 
-/** The wire checks this of its own; a plugin's words are checked here. */
+/** Checks names that a plugin gives. The wire's names are checked by its contract. */
 function requireNames({ filename, mime }: { filename: string; mime: string }): void {
   const check = (field: string, text: string, pattern: string) => {
     if (Array.from(text).length > nameMax || !new RegExp(pattern, 'u').test(text))
@@ -93,7 +93,7 @@ async function* streamOf(content: NewArtifact['content']): AsyncGenerator<Uint8A
 }
 
 export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, line, usage }: Deps) {
-  /** Takes the id, or joins a try with the same content that did not come to its end. */
+  /** Takes the id, or continues an unfinished try with the same content. */
   const claim = async (own: Store, artifact: Artifact): Promise<void> => {
     try {
       await own.insert(Artifacts, artifact)
@@ -145,7 +145,7 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, li
     await keeper.release(scope, [hash], async () => undefined)
     throw fault('NOT_FOUND', { what: 'session' })
   }
-  /** The one that is there, or the new one. */
+  /** Answers the existing artifact, or makes it. */
   const make = async (scope: Scope, artifact: NewArtifact): Promise<Artifact> => {
     requireNames(artifact)
     const id = idOf(scope, artifact.key)

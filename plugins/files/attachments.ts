@@ -1,4 +1,4 @@
-// What runs need of files: the texts that a message brings along, and the end of a session's files.
+// What runs need of files: the texts of attached files, and the removal of a session's files.
 import { textExcerptCharsMax } from '#contracts/files.ts'
 import type { ScopedBlobs } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -35,7 +35,7 @@ export function createUploadsApi({
   const excerpts = createExcerpts(blobs, config.attached_chars_kept)
   return {
     async attach(scope, ids, { textMax = textExcerptCharsMax, charsMax = Infinity, signal } = {}) {
-      // All of them are looked up before any is waited for: an unknown id is told at once.
+      // Looks up all before it waits for any, so that an unknown id is refused at once.
       const found = await Promise.all(
         ids.map((id, i) => uploads.find(scope, id, `upload (attachments.${i})`)),
       )
@@ -60,7 +60,7 @@ export function createUploadsApi({
       }
       return attached
     },
-    /** Page by page: what has gone does not come again. */
+    /** Goes page by page; removed files do not appear again. */
     async removeOfSession(scope, sessionId) {
       const own = store.tenant(scope)
       const query = { where: { sessionId, userId: scope.userId }, limit: removedAtOnce }

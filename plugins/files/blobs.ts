@@ -1,9 +1,7 @@
-// Content is shared by whoever has the same, so it may go only with the last document that refers
-// to it, and no document may be without its content.
-// Who stores writes the document first and then looks for removals; who removes writes its removal
-// first and then looks for documents.
-// At least one of the two sees the other, in whatever processes they are: no lock, no count that a
-// crash could falsify.
+// Documents with the same content share one blob. The blob may go only with the last document that
+// refers to it. A store writes its document first and then looks for removals. A removal writes its
+// note first and then looks for documents. So at least one of the two sees the other, in any
+// processes. There is no lock, and no count that a crash could falsify.
 import { createHash } from 'node:crypto'
 import { fault } from '#kernel'
 import type { Blob, ScopedBlobs } from '#ports/blobs.ts'
@@ -45,8 +43,8 @@ export function createKeeper({ store, blobs, clock }: Deps) {
   }
   return {
     /**
-     * The blob is in its place only after `refer` is on disk. When it rejects, a document that
-     * `refer` wrote is still there.
+     * Puts the blob in place only after `refer` is on disk. When it rejects, the document of
+     * `refer` still exists.
      */
     async put(
       scope: Org,
@@ -86,10 +84,10 @@ export function createKeeper({ store, blobs, clock }: Deps) {
       await forget()
       for (const removal of removals) await this.finish(scope, removal)
     },
-    /** The rest of a removal; the sweep repeats it. */
+    /** Completes a removal; the sweep repeats it. */
     async finish(scope: Org, { id, hash }: { id: string; hash: string }): Promise<void> {
       const own = store.tenant(scope)
-      // A document whose removal is lost again by a crash must not be without its content.
+      // A crash may undo the document's removal, and then the document needs its content.
       await store.durable()
       if (!(await isReferred(own, hash))) await blobs.tenant(scope).remove(hash)
       await own.remove(Removals, id)

@@ -1,4 +1,4 @@
-// What is kept of files. The content is a blob, known by its SHA-256: two documents with the same
+// Documents about files. The content is a blob, known by its SHA-256; documents with the same
 // content share it.
 import { collection } from '#ports/storage.ts'
 import type { UploadStatus } from './api.ts'
@@ -14,8 +14,8 @@ type Kept = {
   readonly hash: string
   readonly bytes: number
   /**
-   * Set until the blob is known to be there: nobody sees the document before. What a crash leaves
-   * so is swept.
+   * Set until the blob is stored; until then nobody sees the document. The sweep removes what a
+   * crash leaves.
    */
   readonly storingSince?: number
   readonly createdAt: number
@@ -31,13 +31,16 @@ export type Upload = Kept & {
   readonly textChars?: number
   /** The file has more text than is kept. */
   readonly textCut?: boolean
-  /** Set while a job is to parse it; a job that got lost is found by it. */
+  /** Set while a job shall parse the file, so that the sweep finds lost jobs. */
   readonly parsingSince?: number
-  /** How often a job began to parse it: what ends the process each time is not tried for ever. */
+  /**
+   * How often a job began to parse the file. A file that ends the process is given up after some
+   * tries.
+   */
   readonly tries: number
 }
 export type Artifact = Kept & { readonly runId?: string }
-/** Says that somebody is about to remove a blob that nothing seems to refer to. See blobs.ts. */
+/** Notes that a blob is about to be removed, because nothing seems to refer to it. See blobs.ts. */
 export type Removal = {
   readonly id: string
   readonly orgId: string

@@ -41,7 +41,7 @@ export const FilesConfig = t.Object({
 })
 export type FilesConfig = Static<typeof FilesConfig>
 
-/** How long an upload waits in line before it is answered 429. */
+/** Milliseconds that an upload waits for its turn before it is answered 429. */
 export const lineMsMax = 30_000
 /** A file up to this size is parsed before its upload is answered. */
 export const parseAtOnceBytesMax = 1 << 20
@@ -51,6 +51,6 @@ export const inlineTextCharsMax = 16_384
 export const parseTriesMax = 5
 export const attachWaitMs = 10_000
 export const attachPollMs = 100
-/** A step that has not been finished for so long was cut short by a crash. */
+/** Milliseconds after which an unfinished step was interrupted by a crash. */
 export const staleMs = 10 * 60_000
 export const sweepCron = '*/5 * * * *'

@@ -1,10 +1,13 @@
-// A file on its way out.
+// Downloads of files.
 import { fault, type Bytes } from '#kernel'
 import type { ScopedBlobs } from '#ports/blobs.ts'
 
 type Org = { readonly orgId: string }
 
-/** UNAVAILABLE when the blob store has lost it: known before the head of the answer is sent. */
+/**
+ * UNAVAILABLE when the blob store has lost the content. This is known before the head of the answer
+ * is sent.
+ */
 export async function download(
   blobs: ScopedBlobs,
   scope: Org,

@@ -43,8 +43,8 @@ async function beginningOf(
 }
 
 /**
- * As `excerptOf`. Long texts that were read lately are kept, up to so many characters in all: runs
- * with the same files have them once.
+ * Caches `excerptOf`: recent long texts, up to `charsMax` characters in all. Runs with the same
+ * files share them.
  */
 export function createExcerpts(blobs: ScopedBlobs, charsMax: number) {
   const kept = new Map<string, string>()

@@ -1,10 +1,10 @@
-// Whose a file is, and whose the session that it names.
+// Checks who owns a file, and the session that it names.
 import { fault } from '#kernel'
 import type { Collection, ScopedStorage } from '#ports/storage.ts'
 import type { Scope, SessionOwner } from './api.ts'
 import type { Artifact, Upload } from './collections.ts'
 
-/** NOT_FOUND unless somebody who keeps sessions says that it is the user's. */
+/** NOT_FOUND unless a contributor says that the session is the user's. */
 export async function requireSession(
   owners: readonly SessionOwner[],
   scope: Scope,
@@ -15,7 +15,10 @@ export async function requireSession(
   throw fault('NOT_FOUND', { what: 'session' })
 }
 
-/** Undefined for what is another's, also a colleague's, and for what is not stored yet. */
+/**
+ * Undefined for a file of another user, also in the same organisation, and for one that is not
+ * stored yet.
+ */
 export async function ownFile<F extends Upload | Artifact>(
   store: ScopedStorage,
   collection: Collection<F>,

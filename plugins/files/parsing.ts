@@ -42,7 +42,7 @@ export function createParsing({ store, blobs, clock, log, config, parsers, keepe
     return accepting.find(({ fallback }) => !fallback) ?? accepting[0]
   }
 
-  /** A parser that fails is an outcome; a store that fails, or a stop, is thrown. */
+  /** A failing parser is an outcome. A failing store and a stop are thrown. */
   const outcomeOf = async (
     scope: Org,
     { id, hash, mime, filename }: Upload,
@@ -86,10 +86,7 @@ export function createParsing({ store, blobs, clock, log, config, parsers, keepe
     }
   }
 
-  /**
-   * The text is kept first and told last, so that a crash in between is made good by doing it
-   * again.
-   */
+  /** Stores the text first and records it last, so that after a crash the work can be repeated. */
   const settle = async (scope: Org, { id }: Upload, outcome: Outcome): Promise<void> => {
     const own = store.tenant(scope)
     const unset = ['storingSince', 'parsingSince']

@@ -1,5 +1,5 @@
-// So many at a time, so many waiting their turn, no user and no address with more than a share: an
-// upload that trickles in holds its place for long.
+// A semaphore for uploads. It bounds how many run, how many wait, and the share of one user and one
+// address. A slow upload holds its permit for long.
 import { fault } from '#kernel'
 import { addressGroup } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -40,7 +40,7 @@ export function createSemaphore(
   }
   const release = (who: Comer) => {
     count(who, -1)
-    // The first who has room: one with a full share holds up nobody else.
+    // Starts the first waiting upload that fits. One whose share is full does not block others.
     const at = queue.findIndex(waiting => fits(waiting.who))
     const next = queue[at]
     if (!next) return
@@ -64,7 +64,7 @@ export function createSemaphore(
     const outcome = await Promise.race([promise, late])
     over.abort()
     const at = queue.indexOf(mine)
-    // The turn may have come in the same moment: then the place is taken already.
+    // The turn may have come at the same moment; then the permit is taken already.
     if (outcome === 'turn' || at < 0) return
     queue.splice(at, 1)
     signal.throwIfAborted()
@@ -72,8 +72,8 @@ export function createSemaphore(
   }
   return {
     /**
-     * Runs `work` when its turn has come. SHEDDING when the line is full or the wait was too long;
-     * the signal's reason when it aborts meanwhile.
+     * Runs `work` when its turn has come. SHEDDING when too many wait, or when the wait was too
+     * long. Rejects with the signal's reason when the signal aborts meanwhile.
      */
     async run<T>(who: Comer, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       if (fits(who)) count(who, 1)
@@ -88,7 +88,7 @@ export function createSemaphore(
 }
 export type Semaphore = ReturnType<typeof createSemaphore>
 
-/** The one line for all files that come in. */
+/** The one semaphore for all incoming files. */
 export const createReceiving = ({
   config,
   clock,

@@ -1,4 +1,4 @@
-// Finishes what a crash cut short: files that were never stored, jobs that were never enqueued,
+// Finishes what a crash interrupted: files that were never stored, jobs that were never enqueued,
 // removals that never ended.
 import type { Clock } from '#ports/clock.ts'
 import type { Queue } from '#ports/queue.ts'

@@ -1,9 +1,9 @@
-// Text out of what is text already: the parser that comes with the product.
+// The built-in parser, for files that are text.
 import { TextDecoder } from 'node:util'
 import { fault } from '#kernel'
 import type { Parsed, Parser } from './api.ts'
 
-/** Said to be text: bytes that cannot be read as such are an error. */
+/** Media types that are text. Bytes that are not text are an error then. */
 const saidData =
   /^text\/|^application\/(?:json|jsonl|x-ndjson|xml|yaml|x-yaml|toml)$|\+(?:json|xml|yaml)$/
 const saidCode = /^application\/(?:sql|javascript|x-javascript|ecmascript|x-sh|rtf|graphql)$/

@@ -1,5 +1,4 @@
-// How many files an organisation has and how many bytes they take, and that it is no more than it
-// may.
+// Counts an organisation's files and bytes, and enforces its quota.
 import { fault, hasCode } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
@@ -10,8 +9,8 @@ type Scope = { readonly orgId: string }
 export type Amount = Pick<FileUsage, 'files' | 'bytes'>
 const pageFiles = 200
 /**
- * A sum that was counted anew is believed for so long, in milliseconds: whoever is over the bound
- * may ask again and again, and each count reads every file.
+ * Milliseconds for which a new count is trusted. An organisation over its quota may ask again and
+ * again, and each count reads every file.
  */
 const countedMs = 60_000
 /** Organisations whose count is remembered, about 150 bytes each. */
@@ -48,11 +47,11 @@ export function createUsage({
     }
     return sum
   }
-  /** A crash may leave something out: the sum is a hint. */
+  /** The sum is a hint, because a crash may leave files out. */
   const add = async (scope: Scope, { files, bytes }: Amount): Promise<boolean> =>
     (await store.tenant(scope).update(FileUsages, scope.orgId, { inc: { files, bytes } })) !==
     undefined
-  /** Of an organisation that has no sum yet, or whose sum is over the bound: as it is. */
+  /** Counts the files of an organisation that has no sum, or whose sum is over the quota. */
   const recount = async (scope: Scope): Promise<Amount> => {
     const own = store.tenant(scope)
     const amount = await count(scope)
@@ -63,8 +62,8 @@ export function createUsage({
     return amount
   }
   /**
-   * Once for all who ask at the same time, and not again soon: what comes and goes meanwhile is put
-   * on the sum and taken off it.
+   * Counts once for all concurrent callers, and not again soon. Changes meanwhile are added to the
+   * sum.
    */
   const recountOnce = async (scope: Scope): Promise<Amount> => {
     const { orgId } = scope
@@ -87,7 +86,7 @@ export function createUsage({
     async add(scope: Scope, amount: Amount): Promise<void> {
       if (!(await add(scope, amount))) await recount(scope)
     },
-    /** QUOTA_REACHED says what there is, and how much there may be. */
+    /** QUOTA_REACHED names the current figure and the limit. */
     async requireRoom(scope: Scope): Promise<void> {
       const known = await store.tenant(scope).get(FileUsages, scope.orgId)
       const amount = known && !isOver(known) ? known : await recountOnce(scope)

@@ -64,8 +64,8 @@ export function createAccounts({
         ...account,
       }
       const made = await onlyOnce(people.insert(Users, user))
-      // Somebody registered the address and has not proved it: the operator's word is proof, and
-      // what that somebody set is gone.
+      // An earlier registration did not prove the address. The operator vouches for the new one, so
+      // the earlier password is dropped.
       const squatter = made ? undefined : await users.byEmail(email)
       const verified = made
         ? user

@@ -1,4 +1,4 @@
-// A map that forgets what was set first: what is kept here can always be found out again.
+// A map that drops its oldest entry. What it holds can always be read again.
 
 export type BoundedMap<V> = {
   get(key: string): V | undefined

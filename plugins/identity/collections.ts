@@ -1,4 +1,4 @@
-// Who there is. People belong to the platform; memberships, not a column, tie them to
+// Users, organisations and sign-ins. Users belong to the platform, and memberships tie them to
 // organisations.
 import { collection } from '#ports/storage.ts'
 
@@ -25,7 +25,7 @@ export type User = {
   readonly credits: number
   /** True when the organisation, the membership and the credits are there. */
   readonly settled: boolean
-  /** From which the code is made again, so that each letter of an hour names the same. */
+  /** The seed of the code, so that each email of an hour names the same code. */
   readonly codeSeed?: string
   readonly codeHash?: string
   readonly codeMadeAt?: number
@@ -37,7 +37,7 @@ export type User = {
   /** An address that nobody proved is forgotten; absent once it is proved. */
   readonly expiresAt?: number
 }
-/** What goes once the address is proved. */
+/** Fields that are removed when the address is proved. */
 export const codeFields = [
   'codeSeed',
   'codeHash',
@@ -58,7 +58,7 @@ export type Membership = {
   readonly role: string
   readonly createdAt: number
 }
-/** One sign-in: the line of refresh tokens that follow each other. */
+/** One sign-in: the chain of its refresh tokens. */
 export type Family = {
   readonly id: string
   readonly userId: string
@@ -87,8 +87,8 @@ export type Key = {
   /** The user's token version at its making. */
   readonly version: number
   /**
-   * 1 to 20 while it is active: the unique index over it is what bounds the active keys of a user,
-   * also when many are made at once.
+   * 1 to 20 while the key is active. The unique index over it bounds a user's active keys, even
+   * when many are made at once.
    */
   readonly slot?: number
   readonly active: boolean

@@ -29,18 +29,21 @@ export type IdentityConfig = Static<typeof IdentityConfig>
 
 export const accessTokenSeconds = 900
 export const refreshTokenMs = 30 * 24 * 3_600_000
-/** Two tabs, two processes, one refresh token: who comes second within this time is not a thief. */
+/**
+ * Milliseconds in which a second use of a refresh token is no theft: two tabs or two processes may
+ * race.
+ */
 export const refreshGraceMs = 10_000
-/** How long a code works after the last letter that named it. */
+/** Milliseconds that a code works after the last email that named it. */
 export const codeMs = 15 * 60_000
-/** How long letters name the same code. */
+/** Milliseconds for which emails name the same code. */
 export const codeAgeMsMax = 60 * 60_000
-/** Wrong guesses of everybody together; each network has a bound of its own, which is far lower. */
+/** Wrong guesses of all networks together. Each network has a much lower bound of its own. */
 export const codeTriesMax = 300
 /** How many networks of a user are recognised. */
 export const networksKept = 10
 export const unverifiedMs = 24 * 3_600_000
-/** How long another process may go on believing what it knows of a user. */
+/** Milliseconds for which a process may cache a user's status. */
 export const stateMs = 10_000
 export const keyUseMs = 60_000
 export const revokedKeyMs = 90 * 24 * 3_600_000

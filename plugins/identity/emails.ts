@@ -1,4 +1,4 @@
-// What the identity plugin writes to people.
+// Emails of the identity plugin.
 import type { Email } from '#ports/mail.ts'
 import { codeMs } from './config.ts'
 

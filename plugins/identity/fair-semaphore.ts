@@ -1,13 +1,12 @@
-// A bounded number of tasks at a time, and turns among keys: the many tasks of one key do not hold
-// up another's.
+// A fair semaphore. It bounds the tasks at a time and takes turns among keys, so that many tasks of
+// one key do not block another's.
 
 type Bounds = {
   readonly atOnce: number
   readonly atOncePerKey: number
   readonly waitingMax: number
   /**
-   * What is thrown for a task that finds no room to wait, or that lost it to a key with fewer
-   * tasks.
+   * The error for a task that finds no room to wait, or that made room for a key with fewer tasks.
    */
   readonly refuse: () => Error
 }
@@ -33,7 +32,7 @@ export function createFairSemaphore({ atOnce, atOncePerKey, waitingMax, refuse }
       if (!fits(key)) continue
       const next = queue.shift()!
       waiting--
-      // The key goes to the end of the line, behind those that have waited for this turn.
+      // The key goes to the end of the queue, behind keys that waited for this turn.
       queues.delete(key)
       if (queue.length > 0) queues.set(key, queue)
       acquire(key)

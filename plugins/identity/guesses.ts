@@ -1,6 +1,6 @@
-// Bounds on guessing. A try counts from before it is judged, so that a thousand at once are not all
-// judged.
-// A right one, and one that nobody judged, is given back: only wrong guesses use up a limit.
+// Bounds guessing. A try counts before it is judged, so that of a thousand concurrent tries only
+// some are judged. Right tries, and tries that nobody judged, are given back. So only wrong guesses
+// use up a limit.
 import { fault } from '#contracts/faults.ts'
 import type { Rate, RateLimiter } from '#ports/limits.ts'
 

@@ -32,9 +32,8 @@ const wire = ({ id, name, prefix, createdAt, lastUsedAt }: Key): ApiKey => ({
 })
 
 /**
- * The key in the three places where it may stand; the first that looks like one counts, else the
- * first that is there:
- *  a gateway may put a bearer token of its own beside the key.
+ * Finds the key in the three places where it may stand. The first that looks like a key counts,
+ * else the first that is present. A gateway may send a bearer token of its own beside the key.
  */
 export function keyIn({
   headers,

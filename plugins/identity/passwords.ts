@@ -9,7 +9,7 @@ type Cost = { readonly memory: number; readonly passes: number; readonly paralle
 const COST: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
 const TAG_BYTES = 32
 const SALT_BYTES = 16
-/** Each takes a thread of the pool that also reads files: two leave the others room. */
+/** Hashes at a time. Each takes a thread of the pool that also reads files. */
 const AT_ONCE = 2
 const WAITING_MAX = 200
 const RETRY_MS = 2000
@@ -53,7 +53,7 @@ export function createPasswords({ clock }: { clock: Pick<Clock, 'randomBytes'> }
     waitingMax: WAITING_MAX,
     refuse,
   })
-  // What an unknown user's password is held against: the same work, and never a match.
+  // The hash for an unknown user's password: the same work, and never a match.
   const nobody = phcOf(COST, clock.randomBytes(SALT_BYTES), clock.randomBytes(TAG_BYTES))
   return {
     /**

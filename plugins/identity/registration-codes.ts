@@ -19,8 +19,8 @@ export function createCodes({ secret, clock }: { secret: string; clock: Clock })
   return {
     hashOf,
     /**
-     * The code of the letters before, as long as it may be named again: a registration of somebody
-     * else leaves the one in its owner's hands valid. `set` is what the account keeps of it.
+     * The code of earlier emails, while it may be named again. So a stranger's registration leaves
+     * the owner's code valid.
      */
     codeOf(email: string, known: User | undefined) {
       const now = clock.now()

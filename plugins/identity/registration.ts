@@ -80,8 +80,10 @@ export function createRegistration({
       },
     )
   }
-  /** The code under which the address can be proved; undefined when it has a verified account.
-   *  Of different passwords none is kept: whoever registers last, or first, may be a stranger. */
+  /**
+   * The code that proves the address; undefined when a verified account has the address. Of
+   * different passwords none is kept, because the first or the last may come from a stranger.
+   */
   const prepare = async (
     email: string,
     known: User | undefined,
@@ -106,10 +108,10 @@ export function createRegistration({
   }
   const send = async (email: string, code: Code | undefined): Promise<void> => {
     const isTooMany = (await limits.take('letters_to', email, rates['letters_to']!)) > 0
-    // Letters of before name a code that works, unless it is used up or too old: then the new one
-    // must be told.
+    // Earlier emails name a working code, unless it is used up or too old. Then the new one must be
+    // sent.
     if (isTooMany && !code?.isFresh) return
-    // A letter cannot be called back: what it speaks of is on disk before it leaves.
+    // An email cannot be recalled, so the code is on disk before it is sent.
     await store.durable()
     await mail.send(code === undefined ? ownerEmail(email) : codeEmail(email, code.code))
   }
@@ -123,7 +125,7 @@ export function createRegistration({
       Buffer.from(expected ?? '0'.repeat(64)),
     )
     if (user === undefined || expected === undefined) return undefined
-    // The try is counted before its answer is used: of more than may be made, none is answered.
+    // Counts the try before its answer is used, so that no try beyond the limit is answered.
     const tries = { verified: false, codeHash: expected, codeTries: { lt: codeTriesMax } }
     const counted = await people.update(Users, user.id, { inc: { codeTries: 1 } }, { if: tries })
     return right ? counted : undefined
@@ -145,7 +147,7 @@ export function createRegistration({
       const known = await users.byEmail(email)
       const isSame = (pending: string | undefined) => passwords.matches(password, pending, network)
       const hash = await passwords.hash(password, network)
-      // As much work for an address that is new or has an account: the time tells nothing of it.
+      // Does the same work for every address, so that the time reveals nothing.
       if (known === undefined || known.verified) await isSame(undefined)
       await send(email, await prepare(email, known, { hash, isSame }))
       return { email, expires_in: codeMs / 1000 }

@@ -57,7 +57,7 @@ export function createSessions({ store, clock, limits, rates, tokens, states }: 
     )
   }
 
-  /** Tokens are too long to be guessed: the bound is on the work that others make. */
+  /** Tokens are too long to be guessed. This limit bounds the work that strangers cause. */
   const refusal = async (address: string): Promise<Fault> => {
     const waitMs = await limits.take(
       'refresh_address',
@@ -101,7 +101,7 @@ export function createSessions({ store, clock, limits, rates, tokens, states }: 
       return pair(family, role)
     },
 
-    /** REFRESH_INVALID for all that is not the living end of a living family. */
+    /** REFRESH_INVALID unless the token is the last one of a living sign-in. */
     async refresh(token: string, address: string): Promise<SignedIn> {
       const known = await find(token)
       if (known === undefined || known.expiresAt <= clock.now()) throw await refusal(address)
@@ -114,8 +114,8 @@ export function createSessions({ store, clock, limits, rates, tokens, states }: 
         throw fault('REFRESH_INVALID')
       if (state.suspended) throw fault('ACCOUNT_SUSPENDED')
       if (!(await use(known))) {
-        // Used again after its time: of the two who hold it, one is a thief, and nobody knows
-        // which.
+        // The token was used again too late, so a thief has a copy. Nobody knows who, so the
+        // sign-in ends.
         await end(known.familyId)
         throw fault('REFRESH_INVALID')
       }

@@ -17,8 +17,8 @@ const read = (path: string): string | undefined => {
 }
 
 /**
- * A link is made whole or not at all, and never over another: of two processes that start at once,
- * both end with the first one's secret.
+ * A link is atomic and never replaces a file. So two processes that start at once both get the
+ * first one's secret.
  */
 function make(path: string, clock: Pick<Clock, 'id' | 'randomBytes'>): void {
   const temporary = `${path}.${clock.id()}`

@@ -31,7 +31,7 @@ export function createTokens({
   clock: Clock
   states: UserStatusCache
 }) {
-  // A signature checked once is checked: a look-up costs a hundredth of it.
+  // Caches checked signatures, because a look-up costs a hundredth of a check.
   const verified = createBoundedMap<Verified>(VERIFIED_MAX)
   const seconds = (): number => Math.floor(clock.now() / 1000)
 

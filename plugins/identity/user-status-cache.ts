@@ -1,4 +1,4 @@
-// What must still be true of a user while a token of theirs is accepted: not suspended, the same
+// Caches what must hold of a user for a token to be accepted: not suspended, the same token
 // version, still a member.
 import type { KernelInfo, Broadcasting } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
@@ -18,8 +18,8 @@ const USERS_MAX = 10_000
 const MEMBERSHIPS_MAX = 1000
 
 /**
- * Asked for every request: kept for ten seconds, so that a change of another process whose hint was
- * lost is seen within them.
+ * Every request needs it. Ten seconds bound how long a lost hint of another process stays
+ * unnoticed.
  */
 type Deps = {
   store: ScopedStorage
@@ -69,8 +69,8 @@ export function createUserStatusCache({ store, clock, host, peers, defer }: Deps
       const until = clock.monotonic() + stateMs
       const loading: Promise<State | undefined> = load(userId)
         .then(state => {
-          // Only where nothing was forgotten meanwhile: what was read may be older than that
-          // change.
+          // Caches only if nothing was forgotten meanwhile, because the value may be older than
+          // that change.
           if (asked.get(userId) === loading) known.set(userId, { until, state })
           return state
         })
@@ -82,10 +82,7 @@ export function createUserStatusCache({ store, clock, host, peers, defer }: Deps
     },
     /** From storage, for what must hold at once. */
     fresh: load,
-    /**
-     * The user was changed: nobody goes by what was known, and open streams are checked again, at
-     * other processes too.
-     */
+    /** Forgets the user's cached status and checks open streams again, at other processes too. */
     forget(userId: string): void {
       drop(userId)
       peers.publish(topic, userId)

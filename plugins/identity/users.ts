@@ -62,8 +62,8 @@ export function createUsers({
   }
   return {
     /**
-     * Founds the organisation, joins it and credits it; each step happens once, so that a crash
-     * between them is made good by the next sign-in.
+     * Creates the organisation, the membership and the first credits. Each step happens once, so
+     * the next sign-in completes what a crash interrupted.
      */
     async settle(user: User): Promise<User> {
       if (user.settled) return user

@@ -1,6 +1,5 @@
-// Commands about adapters: which there are, whether one keeps its port's promises, and adapters
-// from packages. They run before any is bound, so that a storage can be added to an installation
-// which cannot start without it.
+// Commands about adapters: list them, check them, add and remove packages. They run before any
+// adapter is bound. So a storage can be added to an installation that cannot start without it.
 import { existsSync, readdirSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { Type as t, type Static, type TSchema } from 'typebox'
@@ -48,7 +47,7 @@ function adaptersOf({
     const places = without(name).map(one => resolve(dataDir, one.folder))
     if (offered.length === 0)
       throw refuse(`${name} offers no adapter: it has no file <port>/<scheme>.js`)
-    // Its own older version gives way; the same scheme from anywhere else would hide it, or be
+    // Replaces its own older version. The same scheme from elsewhere would hide this one, or be
     // hidden by it.
     const own = added.filter(one => one.package === name).map(one => resolve(dataDir, one.folder))
     const others = [
@@ -109,7 +108,7 @@ function adaptersOf({
       throw refuse(
         `${name} was not added; there are ${added.map(one => one.package).join(', ') || 'none'}`,
       )
-    // First out of the list: a folder that nobody names harms nobody.
+    // Removes it from the list first; a folder that no list names is harmless.
     save(without(name))
     packages.erase(name)
     return { package: name }

@@ -1,5 +1,5 @@
-// A copy of the embedded default while it runs, and its way back. Other adapters are saved by their
-// operators' own tools.
+// Backup and restore of the embedded default. Other adapters are backed up by their operators' own
+// tools.
 import { existsSync, readdirSync, chmodSync, mkdirSync } from 'node:fs'
 import { copyFile, mkdir, open, readdir, rm, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
@@ -11,8 +11,8 @@ import type { StorageEngine } from '#ports/storage.ts'
 const database = 'platform.db'
 const index = 'search.db'
 /**
- * What is no part of a copy: live databases (each is copied by itself), their locks, and what is
- * half written.
+ * Files that are not copied as they are: live databases, which are copied separately, their locks,
+ * and half-written files.
  */
 const isLive = (name: string) =>
   name.startsWith(database) || name.startsWith(index) || name.startsWith('.')
@@ -109,7 +109,7 @@ export async function backUp(
     await search.backup?.(join(to, index))
     await copyTree(dataDir, to)
   } catch (error) {
-    // Half a copy must not be taken for one, nor stand in the way of the next.
+    // Removes half a copy, so that nobody uses it and the next backup can run.
     for (const name of await readdir(to)) await rm(join(to, name), { recursive: true, force: true })
     throw error
   }

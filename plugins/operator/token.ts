@@ -1,4 +1,4 @@
-// Is it the operator? Compared in constant time, by digests of equal length.
+// Checks the operator's token in constant time, by digests of equal length.
 import { createHash, timingSafeEqual } from 'node:crypto'
 
 const digest = (text: string) => createHash('sha256').update(text).digest()

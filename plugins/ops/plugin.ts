@@ -6,8 +6,8 @@ import { checkToken, serveMetrics } from './exposition.ts'
 import { createReadiness } from './readiness.ts'
 
 /**
- * Nothing is served without these. Any other part that is away takes along what needs it, and not
- * the whole service: a balancer would empty every process at once.
+ * Parts without which the process is not ready. Without any other part only some operations fail,
+ * so a balancer should not empty all processes.
  */
 const vital: ReadonlySet<string> = new Set(
   ['storage', 'eventlog', 'queue', 'billing', 'limits'].map(port => `port:${port}`),

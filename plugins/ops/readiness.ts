@@ -1,5 +1,4 @@
-// How the parts are, asked at most once in a while however many ask: some of them open a connection
-// to say so.
+// Asks for the health of all parts at most once in a while, because some open a connection for it.
 import type { Check, KernelInfo } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 

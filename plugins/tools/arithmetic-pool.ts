@@ -1,5 +1,5 @@
-// Arithmetic in threads of its own: an expression that takes too long costs its thread, and holds
-// up neither the process nor the expressions of others.
+// Calculates in threads. An expression that takes too long costs its thread, and blocks neither the
+// process nor other expressions.
 import { Worker } from 'node:worker_threads'
 import { fault, type Fault } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
@@ -39,8 +39,8 @@ type Thread = {
 /** A thread that has not started after so many milliseconds will not. */
 const startMsMax = 30_000
 /**
- * A time limit passes in so many parts: a process that was stopped for a while has lost one of
- * them, as its threads have.
+ * Parts of a time limit. A process that was stopped for a while has lost one part, as its threads
+ * have.
  */
 const limitParts = 10
 
@@ -48,7 +48,7 @@ const limitParts = 10
 const threadUrl = () =>
   new URL(import.meta.url.replace(/arithmetic-pool\.(ts|js)[^/]*$/, 'arithmetic-worker.$1'))
 
-/** Whoever asks hears how it ended; where nobody does, nobody has to. */
+/** The caller hears how the call ended. Without a caller, a rejection is ignored. */
 function listen(): PromiseWithResolvers<unknown> {
   const heard = Promise.withResolvers<unknown>()
   heard.promise.catch(() => 'nobody asked')
@@ -102,7 +102,7 @@ export function createArithmeticPool({ config, clock, log, defer }: Deps): Arith
   const idle: Thread[] = []
   const busy = new Map<Waiting, Thread>()
   const waiting: Waiting[] = []
-  // Somebody else's always finds a thread that this user's have not taken.
+  // One thread always stays free for other users.
   const perUser = Math.max(1, threadsMax - 1)
   let isClosed = false
 

@@ -1,5 +1,5 @@
-// The thread in which arithmetic is done: it answers one expression after the other, and whoever
-// asks may end it at any moment.
+// The thread that calculates: it answers one expression after the other, and can be ended at any
+// moment.
 import { parentPort } from 'node:worker_threads'
 import { isFault } from '#contracts/faults.ts'
 import { evaluate } from './arithmetic.ts'

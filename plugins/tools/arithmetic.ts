@@ -1,5 +1,5 @@
-// Arithmetic in decimals: jsep reads the expression, decimal.js reckons. Only what stands in the
-// tables below exists, so that no expression reaches further.
+// Decimal arithmetic: jsep parses the expression and decimal.js calculates. Only the tables below
+// exist, so that no expression reaches further.
 import { Decimal } from 'decimal.js'
 import jsep, { type CoreExpression, type Expression } from 'jsep'
 import { fault, isFault } from '#contracts/faults.ts'
@@ -20,8 +20,8 @@ const angleMax = 1e15
 const partsMax = 1000
 const depthMax = 300
 /**
- * Beyond a number this large, or below its inverse, an arc is told without a series: what is left
- * out is smaller than the last digit.
+ * Beyond this number, or below its inverse, an arc needs no series: the omitted rest is smaller
+ * than the last digit.
  */
 const farAway = new Decimal(10).pow(precision)
 

@@ -1,4 +1,4 @@
-// A connection to a MongoDB deployment, and its failures in the platform's words.
+// Connects to a MongoDB deployment, and turns its errors into faults.
 import { MongoBulkWriteError, MongoClient, MongoError, MongoServerError, type Db } from 'mongodb'
 import { fault, type Fault } from '#contracts/faults.ts'
 import { createSend, type Send } from './sends.ts'
@@ -9,7 +9,7 @@ const TIMEOUT_MS = 20_000
 const SELECTION_MS = 5000
 
 /**
- * What a mongodb: URL may carry, in MongoDB's own words
+ * Options of a mongodb: URL, with MongoDB's names
  * (https://www.mongodb.com/docs/manual/reference/connection-string-options/).
  */
 export const urlOptions = {
@@ -34,16 +34,16 @@ export const urlOptions = {
 export const closed = (): Fault => fault('UNAVAILABLE', { what: WHAT, why: 'it is closed' })
 
 /**
- * The driver dresses whatever befalls a bulk of writes as an error of the server's, a connection
- * that broke among them: then nobody knows what became of any of them.
+ * True when the fate of a bulk write is unknown. The driver reports a broken connection during a
+ * bulk write like an error of the server.
  */
 export const isUnanswered = (error: unknown): boolean =>
   error instanceof MongoBulkWriteError &&
   ([error.writeErrors].flat().length === 0 || error.result.getWriteConcernError() !== undefined)
 
 /**
- * A failure as a fault; what is no failure of the database stays as it is. Addresses, users and
- * passwords are not told.
+ * Turns a database error into a fault; other errors stay as they are. Addresses, users and
+ * passwords are left out.
  */
 export function toFault(error: unknown): unknown {
   if (error instanceof MongoServerError && error.code === 11_000) {
@@ -64,7 +64,7 @@ export function toFault(error: unknown): unknown {
 export const orFault = <T>(promise: Promise<T>): Promise<T> =>
   promise.catch((error: unknown) => Promise.reject(toFault(error)))
 
-/** As the driver wants it: with all hosts, and without the options that it does not know. */
+/** The URL for the driver: with all hosts, and without options that the driver does not know. */
 export function hrefOf(url: URL): string {
   const { hosts, srv } = Object.fromEntries(url.searchParams)
   const plain = new URL(url)
@@ -76,16 +76,15 @@ export function hrefOf(url: URL): string {
 
 export type Connection = {
   readonly db: Db
-  /** For every call that may send more than a socket takes at once. */
+  /** Sends calls that may be larger than a socket's buffer. */
   readonly send: Send
   ping(): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Writes are acknowledged by a majority, in its journal: what is applied is durable. Reads see what
- * a majority has:
- * nothing is shown, and nothing is decided, that a fail-over takes back. The driver finds the
+ * Connects. A majority acknowledges each write in its journal, so an applied write is durable.
+ * Reads see majority data, so a fail-over takes nothing back that was shown. The driver finds the
  * server again by itself. UNAVAILABLE when none answers now.
  */
 export async function connect(url: URL): Promise<Connection> {

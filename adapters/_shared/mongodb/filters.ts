@@ -1,5 +1,5 @@
-// Filters and orders in MongoDB's words, with the port's meaning: scalars equal scalars only,
-// whatever is null is absent.
+// Filters and orders for MongoDB with the port's meaning: scalars equal scalars only, and null
+// counts as absent.
 import type { Filter } from 'mongodb'
 import type { Scalar, Where } from '#ports/storage.ts'
 import { afterPrefix, type Key, type Place } from '../documents.ts'
@@ -19,10 +19,9 @@ const isThere = (name: string): Condition =>
   }) as Condition
 
 /**
- * Every comparison says which types it is about: MongoDB takes a partial index only for a query
- * that repeats
- *  the condition of the index, and does not see that equality to a text implies a type
- *  (https://www.mongodb.com/docs/manual/core/index-partial/#query-coverage).
+ * Every comparison names its types. MongoDB uses a partial index only for a query that repeats the
+ * condition of the index. It does not see that equality to a text implies a type
+ * (https://www.mongodb.com/docs/manual/core/index-partial/#query-coverage).
  */
 function within(name: string, operators: object): Condition {
   return { [name]: name === '_id' ? operators : { ...operators, ...scalar } } as Condition
@@ -48,11 +47,10 @@ export const all = (list: readonly Condition[]): Condition =>
   list.length === 0 ? {} : ({ $and: [...list] } as Condition)
 
 /**
- * A cursor holds a boolean as 0 or 1; a field holds one type, so that the other reading finds
- * nothing.
+ * A cursor holds a boolean as 0 or 1. A field holds one type, so the wrong reading matches nothing.
  */
 const readings = (key: Key): Scalar[] => (key === 0 || key === 1 ? [key, key === 1] : [key])
-/** Documents that have a place in the order, and come behind the place. */
+/** Documents that have the sorted field, and sort behind the position. */
 export function behind(
   field: string,
   direction: 'asc' | 'desc',
@@ -75,7 +73,10 @@ export const sorting = (field: string, direction: 'asc' | 'desc'): Record<string
   const sign = direction === 'asc' ? 1 : -1
   return field === 'id' ? { _id: sign } : { [field]: sign, _id: sign }
 }
-/** Of a unique index: a document in which a field is absent, or null, is none of its business. */
+/**
+ * The partial condition of a unique index: documents in which a field is absent or null are left
+ * out.
+ */
 export const complete = (fields: readonly string[]) =>
   Object.fromEntries(
     fields.filter(field => field !== 'id').map(field => [field, { $type: scalarTypes }]),

@@ -1,5 +1,5 @@
-// One process at a time does what must not be done twice side by side. A holder that died is told
-// by the server's clock: those of the processes are not compared.
+// A lock across processes. It expires by the server's clock, because clocks of processes are not
+// compared.
 import { ObjectId, type Db } from 'mongodb'
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -9,13 +9,13 @@ import { orFault, serverTime } from './database.ts'
 type Held = { _id: string; owner: ObjectId; at: Date }
 
 /**
- * Without a renewal for so long, in milliseconds, a lock is anybody's; a step between two renewals
- * is one call, which ends sooner.
+ * Milliseconds without renewal after which others may take a lock. A step between two renewals is
+ * one call, which ends sooner.
  */
 export const leaseMs = 60_000
 /**
- * How often whoever waits looks, and how long it waits at most, in milliseconds: longer than a dead
- * holder's lease.
+ * Milliseconds between two looks of a waiter, and the longest wait, which exceeds a dead holder's
+ * lease.
  */
 const lookMs = 250
 const waitMsMax = 90_000
@@ -48,13 +48,13 @@ export function locksIn(db: Db, clock: Pick<Clock, 'monotonic' | 'sleep' | 'rand
     )
   }
   return {
-    /** By a dead holder too: what it left undone is not known. */
+    /** True for a dead holder's lock too, because its work may be unfinished. */
     isHeld: async (name: string): Promise<boolean> =>
       (await orFault(locks.findOne({ _id: name }, { projection: { _id: 1 } }))) !== null,
     /**
-     * Calls `act` as the only one, unless `isDone` answers true before; `renew`, called between its
-     * steps, throws when the lock is another's by now. UNAVAILABLE after 90 s in vain. `what`
-     * begins that sentence.
+     * Runs `act` under the lock, unless `isDone` answers true first. `renew`, called between steps,
+     * throws when another process has the lock by now. UNAVAILABLE after 90 s; `what` begins that
+     * sentence.
      */
     async within(
       name: string,
@@ -95,8 +95,8 @@ export function locksIn(db: Db, clock: Pick<Clock, 'monotonic' | 'sleep' | 'rand
       try {
         await act(renew)
       } catch (error) {
-        // A call that was given up may still be at work at the server: the lease says when it is
-        // somebody else's turn.
+        // A call that was given up may still run at the server, so the next holder waits for the
+        // lease.
         isKnown = !hasCode(error, 'UNAVAILABLE')
         throw error
       } finally {

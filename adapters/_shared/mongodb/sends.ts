@@ -1,7 +1,5 @@
-// Large writes that end even when their connection does. The driver waits for a socket to take what
-// it was given,
-// and does not hear that the socket was closed meanwhile: such a call would never end, nor free its
-// connection.
+// Ends large writes when their connection ends. The driver waits until a socket takes the data, and
+// does not notice that the socket was closed. Such a call would never end, nor free its connection.
 import { MongoNetworkTimeoutError, type MongoClient } from 'mongodb'
 
 /**
@@ -11,9 +9,7 @@ import { MongoNetworkTimeoutError, type MongoClient } from 'mongodb'
 export type Bound = object
 export type Send = <T>(call: (bound: Bound) => Promise<T>) => Promise<T>
 
-/**
- * After a connection has failed, the calls under way on others have so many milliseconds to end.
- */
+/** Milliseconds in which calls on other connections must end after one connection has failed. */
 const graceMs = 2000
 
 /** `limitMs`: longer than the driver itself waits for an answer. */

@@ -1,22 +1,22 @@
-// What any process inserts into a collection, by one change stream; where the server has none (it
-// is no replica set), whoever waits is told to look again now and then.
+// Watches inserts of all processes into a collection by one change stream. A server that is no
+// replica set has none; then waiters are told to look again now and then.
 import { MongoServerError, type Collection, type Document } from 'mongodb'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { toFault } from './database.ts'
 
 /**
- * Milliseconds: between two looks where there is no change stream; before a broken one is opened
- * again, at most.
+ * Milliseconds: between two looks without a change stream; the longest pause before a broken one is
+ * reopened.
  */
 const lookMs = 500
 const pauseMsMax = 10_000
 /**
- * How many are told at one look: a look costs two calls of the server, and ten thousand followers
- * must not make it forty thousand a second.
+ * How many waiters look at a time. A look costs two calls, and ten thousand followers must not make
+ * forty thousand calls a second.
  */
 export const lookedAtOnce = 200
-/** After so many looks, whether there is a change stream by now. */
+/** Looks after which a change stream is tried again. */
 const looksMax = 120
 /**
  * https://www.mongodb.com/docs/manual/reference/error-codes/: change streams are only supported on
@@ -30,10 +30,7 @@ type Watched<D> = {
   readonly signal: AbortSignal
   /** In the order of the server. */
   take(document: D): void
-  /**
-   * Something may have been missed, by at most so many of those who wait now: in turn, where there
-   * are more.
-   */
+  /** Events may have been missed, so at most `most` waiters look again, in turn. */
   lag(most: number): void
 }
 
@@ -49,7 +46,7 @@ export function watchInserts<D extends Document>(
     try {
       const first = await stream.tryNext()
       opened()
-      // Between the follower's first reading and now something may have come.
+      // Events may have come since the follower's first read.
       lag(Number.POSITIVE_INFINITY)
       if (first) seen(first)
       for await (const change of stream) seen(change)

@@ -1,10 +1,10 @@
-// Group commit: one transaction takes in whatever comes until somebody needs it on disk, so that
-// many writes share one fsync.
+// Group commit: one transaction collects writes until a caller needs them on disk, so that many
+// writes share one fsync.
 import type { Database } from './database.ts'
 
-/** A commit follows the end of the one before by at least this, unless nobody asks. */
+/** The shortest pause between two commits, in milliseconds, unless nobody asks. */
 const windowMs = 3
-/** Nothing stays off the disk for longer, asked for or not. */
+/** The longest time in milliseconds until a write is on disk. */
 const lingerMs = 50
 
 export type Commits = {
@@ -12,10 +12,10 @@ export type Commits = {
   begin(): void
   /** Everything up to this operation was run. */
   ran(through: number): void
-  /** Somebody waits for what was run to be on disk. */
+  /** A caller waits until the operations that ran are on disk. */
   ask(): void
   commit(): void
-  /** Forgets the transaction: what was applied in it is lost. */
+  /** Drops the transaction; its applied writes are lost. */
   lose(): void
   /** Changes with every loss. */
   epoch(): number
@@ -46,7 +46,7 @@ export function createCommits(db: Database, { onSettled, onLoss }: Hooks): Commi
     settled = seen
   }
   function lose(): void {
-    // Full and I/O errors may have rolled back already.
+    // After a full disk or an I/O error SQLite may have rolled back already.
     if (db.raw.isTransaction)
       try {
         db.exec('ROLLBACK')

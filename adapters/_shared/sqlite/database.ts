@@ -1,4 +1,4 @@
-// Opens a database file as the product's own, and alone.
+// Opens a database file exclusively, and checks that it is the product's.
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { chmodSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -37,7 +37,8 @@ const unavailable = (path: string, why: string, cause?: unknown) =>
 export function lock(path: string): DatabaseSync {
   const held = new DatabaseSync(`${path}.lock`, { timeout: 0 })
   try {
-    // Nothing is ever written in it: its journal need be no file, which everybody could read.
+    // Nothing is written to the lock file, so its journal stays in memory, where nobody can read
+    // it.
     held.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
     chmodSync(`${path}.lock`, 0o600)
     return held
@@ -66,7 +67,7 @@ function configure(raw: DatabaseSync, { path, bytesMax }: Start): void {
 }
 
 /**
- * What was asked for is not always what a build or a file system grants; without these two an
+ * Checks the pragmas, because not every build or file system grants them. Without these two an
  * acknowledged write could be lost.
  */
 export function checkDurable(raw: DatabaseSync, path: string): void {

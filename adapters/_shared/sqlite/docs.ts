@@ -1,5 +1,4 @@
-// The operations on documents, as the writer's thread runs them. Documents come and go as JSON
-// text.
+// Operations on documents in the writer's thread. Documents travel as JSON text.
 import type { SQLInputValue } from 'node:sqlite'
 import { fault } from '#contracts/faults.ts'
 import type { Change, Collection, Where } from '#ports/storage.ts'
@@ -19,7 +18,7 @@ import type { Failure } from './protocol.ts'
 import { openTable, type Table } from './tables.ts'
 import { conditions, expression, keysOf, present } from './where.ts'
 
-/** A page ends early past this, so that no answer outgrows the thread's memory. */
+/** Characters after which a page ends early, so that no answer exceeds the thread's memory. */
 const pageCharsMax = 8 * 1024 * 1024
 /** Rows that updateMany reads, and a sweep removes, at a time. */
 const chunkRows = 200
@@ -38,8 +37,8 @@ export function createDocs(db: Database, now: () => number) {
   const tables: (Table | undefined)[] = []
 
   /**
-   * After a loss the tables may be gone with the transaction that made them: they are opened again
-   * at their next use.
+   * After a loss the tables may be gone with their transaction, so they are opened again on next
+   * use.
    */
   const table = (at: number): Table => (tables[at] ??= openTable(db, specs[at]!))
 
@@ -78,14 +77,17 @@ export function createDocs(db: Database, now: () => number) {
     try {
       t.insert.run(id, json, ...values)
     } catch (error) {
-      // A document past its expiry that waits for the sweep must not take the place of a new one.
+      // An expired document that is not swept yet must not block a new one.
       if (!isDuplicate(error) || sweep(at) === 0) throw error
       while (sweep(at) > 0);
       t.insert.run(id, json, ...values)
     }
   }
 
-  /** Writes a changed document; only columns whose value changed, for each costs its indexes. */
+  /**
+   * Writes a changed document. Only changed columns are written, because each one costs its
+   * indexes.
+   */
   function write(t: Table, rowid: Key, old: Fields, next: Fields): string {
     const json = JSON.stringify(next)
     checkSize(t.name, json)
@@ -113,8 +115,8 @@ export function createDocs(db: Database, now: () => number) {
   }
 
   /**
-   * Takes fields out of all documents at once, which are not parsed here; but for those that are
-   * nested deeper than SQLite reads, which are left as they are.
+   * Removes fields from all documents in one statement, without parsing them here. Documents nested
+   * deeper than SQLite reads stay as they are.
    */
   function unsetMany(t: Table, where: Where, fields: readonly string[]): number {
     const bound: SQLInputValue[] = []

@@ -1,4 +1,4 @@
-// SQLite's errors in the product's words.
+// Turns SQLite's errors into faults.
 import { fault, hasCode, isFault } from '#contracts/faults.ts'
 import type { Failure } from './protocol.ts'
 

@@ -1,5 +1,5 @@
-// What the main thread and the writer's thread say to each other. Plain arrays: a structured clone
-// of them costs least.
+// Messages between the main thread and the writer's thread. They are plain arrays, whose structured
+// clone costs least.
 import type { FaultCode } from '#contracts/faults.ts'
 
 /** `bytesMax` is a quota of the file; 0 for none. */
@@ -17,7 +17,7 @@ export type Batch = readonly [
   ask: boolean,
   operations: readonly Operation[],
 ]
-/** How a failure travels: an object, while no operation answers with one that is not an array. */
+/** A failure travels as a plain object, which no answer of an operation is. */
 export type Failure = {
   readonly code: FaultCode
   readonly values: Readonly<Record<string, string | number>>

@@ -1,4 +1,4 @@
-// Ports opened on one database file share its one thread: the storage engine carries it under a key
+// Ports on one database file share its thread. The storage engine carries the thread under a key
 // that only these adapters know.
 import { join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
@@ -6,7 +6,7 @@ import type { AdapterContext } from '#ports/adapter.ts'
 import { wholeOption } from '../options.ts'
 import type { Writer } from './writer.ts'
 
-// Registered, so that a reloaded copy of this module finds what an earlier one left.
+// A registered symbol, so that a reloaded copy of this module finds the same key.
 export const writerKey: unique symbol = Symbol.for('agent-platform.sqlite.writer') as never
 export type SharesWriter = { readonly [writerKey]: Writer }
 

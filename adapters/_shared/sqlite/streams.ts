@@ -47,8 +47,8 @@ export function createStreams(db: Database) {
       return (head.last = end)
     },
     /**
-     * The seq after which events count, then pairs of a segment's first seq and its body; the last
-     * element is true when there is more to ask for.
+     * The seq after which events count, then pairs of a segment's first seq and its body. The last
+     * element is true when there is more.
      */
     read(stream: string, after: number, limit: number): (number | string | boolean)[] {
       const from = Math.max(after, headOf(stream).trimmed)

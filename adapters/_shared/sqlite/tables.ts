@@ -20,9 +20,9 @@ export type Table = {
 }
 
 /**
- * Each index ends with `id`, so that a page in its order needs no sorting. One of a single field
- * leaves out the documents that do not have it, as most do where a
- * field says that something is to be done: whoever compares or orders by it wants none of them.
+ * Each index ends with `id`, so that a page in its order needs no sort. An index of one field
+ * leaves out documents without the field. Queries that compare or sort by the field do not want
+ * them.
  */
 function indexes({
   name,
@@ -40,7 +40,8 @@ function indexes({
       `UNIQUE INDEX "u_${name}_${fields.join('_')}" ON "c_${name}" (${columns(fields)})`,
     )
   const others = [...index, ...(expires === undefined ? [] : [[expires]])]
-  // Without one that starts with the organisation, listing its documents would read everybody's.
+  // Without an index that starts with the organisation, listing its documents would read all
+  // organisations.
   if (scope === 'tenant' && ![...unique, ...others].some(fields => fields[0] === 'orgId'))
     others.push(['orgId'])
   for (const fields of others) {
@@ -55,10 +56,7 @@ function indexes({
   return made
 }
 
-/**
- * Columns that nobody kept up to date, because the program that ran before did not declare them,
- * are filled anew.
- */
+/** Fills columns anew that an earlier program did not declare, and so did not keep up to date. */
 function defineTable(db: Database, spec: Collection): void {
   const table = `"c_${spec.name}"`
   const stored = db.prepare('SELECT spec FROM collections WHERE name = ?').get(spec.name)?.[0]
@@ -92,7 +90,7 @@ function defineTable(db: Database, spec: Collection): void {
   ).run(spec.name, next)
 }
 
-/** Makes the table what the collection declares; all of it or nothing. */
+/** Makes the table match the collection's declaration; all or nothing. */
 export function openTable(db: Database, spec: Collection): Table {
   db.exec('SAVEPOINT define')
   try {

@@ -84,9 +84,8 @@ const namesIds = ({ id }: Where): boolean =>
 const withoutIndex = (condition: string): string => condition.replaceAll('"f_', '+"f_')
 
 /**
- * The filter as an SQL condition; pushes its values. Documents that are named by their ids are
- * found by them:
- * by an index of another field, SQLite would read all documents of an organisation to find one.
+ * The filter as SQL conditions; pushes their values. Documents named by ids are found by id. By an
+ * index of another field, SQLite would read all documents of an organisation.
  */
 export function conditions(where: Where, has: HasColumn, bound: Bound): string[] {
   const byId = namesIds(where)

@@ -66,7 +66,7 @@ function serve(db: Database): void {
   function run(operation: Operation, known: number): unknown {
     const [kind, ...args] = operation
     if (reads.has(kind)) return operations[kind]!(...(args as never[]))
-    // Whoever sent this did not know of a loss yet: what it builds upon may be gone.
+    // The sender did not know of a loss, so its operations may build upon lost writes.
     if (known !== commits.epoch()) return lost
     commits.begin()
     return operations[kind]!(...(args as never[]))

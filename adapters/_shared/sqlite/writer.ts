@@ -1,12 +1,13 @@
-// The main thread's side of a database file: operations of one turn of the event loop travel
-// together, answers come back in order.
+// The main thread's side of a database file. Operations of one turn of the event loop travel
+// together, and answers come in order.
 import { Worker } from 'node:worker_threads'
 import { fault, type Fault } from '#contracts/faults.ts'
 import { lost, raise } from './failures.ts'
 import type { Batch, Failure, Operation, Reply, Start, Started } from './protocol.ts'
 
 /**
- * Operations that may wait for the thread; beyond it callers are refused rather than memory filled.
+ * Operations that may wait for the thread. Further ones are refused, so that they do not fill
+ * memory.
  */
 const pendingMax = 100_000
 
@@ -144,7 +145,7 @@ export async function openWriter(start: Start, now: () => number): Promise<Write
     }
   }
   /**
-   * Whoever waits for the disk covers writes that are gone; whatever was not sent yet builds upon
+   * Rejects those who wait for lost writes, and all that was not sent yet, because it builds upon
    * them.
    */
   function lose(to: number): void {

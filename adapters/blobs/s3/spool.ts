@@ -1,5 +1,5 @@
-// Bytes whose end and hash must be known before they can be sent, kept meanwhile in a file that has
-// no name any more: however the process ends, nothing is left.
+// Keeps bytes on disk until their length and hash are known. The file has no name, so nothing is
+// left however the process ends.
 import { createHash } from 'node:crypto'
 import { open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { isFull } from '../../_shared/atomic-file.ts'
 
 const readBytes = 262_144
 
-/** `read`: from the start, as often as wanted. */
+/** `read` starts from the beginning each time. */
 export type Spooled = {
   readonly hash: string
   readonly bytes: number
@@ -18,7 +18,8 @@ export type Spooled = {
 }
 
 /**
- * BODY_TOO_LARGE past `bytesMax`, STORAGE_FULL when the disk is; whatever fails, nothing is kept.
+ * BODY_TOO_LARGE past `bytesMax`, STORAGE_FULL when the disk is full. A failure leaves nothing
+ * behind.
  */
 export async function spooled(
   content: AsyncIterable<Uint8Array>,

@@ -5,8 +5,8 @@ const TAIL_BYTES = 8
 const COUNTER_MAX = 0xfff
 
 /**
- * An id costs well under a microsecond: random bytes are drawn by the page, and the time's digits
- * are kept for as long as the millisecond lasts.
+ * An id costs well under a microsecond. Random bytes are drawn in blocks, and the digits of the
+ * time are reused within a millisecond.
  */
 export function uuids({
   now,
@@ -22,8 +22,8 @@ export function uuids({
   let head = ''
   const begin = (ms: number, tail: Buffer): void => {
     time = ms
-    // The counter starts in its lower half, so that a millisecond has room for 2,048 ids before it
-    // borrows from the next one.
+    // The counter starts in its lower half. A millisecond then has room for 2,048 ids before it
+    // borrows from the next.
     counter = ((tail[at + 1]! << 8) | tail[at + 2]!) & 0x7ff
     const digits = ms.toString(16).padStart(12, '0')
     head = `${digits.slice(0, 8)}-${digits.slice(8)}-7`
@@ -46,7 +46,7 @@ export function uuids({
     const count = counter.toString(16).padStart(3, '0')
     const id = `${head}${count}-${tail}`
     if (after === undefined || id > after) return id
-    // The next millisecond of whoever is ahead; this process's own ids do not follow it there.
+    // Takes the millisecond after that of `after`. This process's other ids keep their own time.
     const digits = (Number.parseInt(after.slice(0, 8) + after.slice(9, 13), 16) + 1)
       .toString(16)
       .padStart(12, '0')

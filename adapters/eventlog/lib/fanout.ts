@@ -1,15 +1,15 @@
-// Hands what was appended to whoever follows its stream in this process. A follower that does not
-// keep up holds little and reads back from the log.
+// Fanout: hands appended events to the followers of their stream in this process. A slow follower
+// buffers little and reads back from the log.
 import type { Fault } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 
-/** Events that wait for one follower, and that one read of the log brings. */
+/** Events that are buffered for one follower, and events of one read of the log. */
 const bufferedMax = 256
 
 export type Log = {
   /**
-   * At most `limit` events after `after`, applied ones included. Once `signal` aborts, nobody waits
-   * for them any more.
+   * At most `limit` events behind `after`, applied ones included. When `signal` aborts, the reader
+   * has stopped waiting.
    */
   read(stream: string, after: number, limit: number, signal: AbortSignal): Promise<LoggedEvent[]>
   durable(): Promise<void>
@@ -21,21 +21,21 @@ export type Fanout = {
   follows(stream: string): boolean
   /** Followers of all streams. */
   count(): number
-  /** Only what is on disk, in order; the batch is shared by all. */
+  /** Delivers events that are on disk, in order. All followers share the batch. */
   deliver(stream: string, batch: Batch): void
   follow(stream: string, after: number, signal: AbortSignal): AsyncIterable<Batch>
   /**
-   * Something may have come that was not delivered: every follower reads back, or, with `most`, so
-   * many of them, those first that have not for longest.
+   * Some events may not have been delivered, so followers read back. `most` bounds how many do,
+   * first those that have not read back for longest.
    */
   lag(most?: number): void
-  /** Nothing will come any more: followers fail with `why`. */
+  /** Ends all followers with `why`. */
   end(why: Fault): void
 }
 
 export function createFanout(log: Log): Fanout {
   const streams = new Map<string, Set<Follower>>()
-  /** In the order in which they are sent to read back. */
+  /** Followers, in the order in which they read back. */
   const all = new Set<Follower>()
 
   function add(stream: string, follower: Follower): () => void {
@@ -103,7 +103,7 @@ function createFollower(
   const onAbort = () => stop()
   const follower: Follower = {
     take(batch) {
-      // Nobody needs what the next read of the log brings anyway.
+      // The next read of the log brings these events anyway.
       if (behind) return
       buffer.push(batch)
       buffered += batch.length
@@ -123,7 +123,9 @@ function createFollower(
     signal.addEventListener('abort', onAbort)
   }
 
-  /** Whatever is appended after this read is delivered, so from here on the buffer takes part. */
+  /**
+   * Events that are appended after this read are delivered, so from now on the buffer takes them.
+   */
   async function readBack(): Promise<Batch | undefined> {
     drop(false)
     const events = await log.read(stream, at, bufferedMax, signal)
@@ -131,7 +133,7 @@ function createFollower(
     try {
       await log.durable()
     } catch {
-      // Some of it was lost: the log tells what stayed, or why it cannot.
+      // Some buffered events were dropped, so the follower reads the log.
       drop(true)
       return undefined
     }
@@ -144,7 +146,7 @@ function createFollower(
     buffered -= batch.length
     if (batch.at(-1)!.seq <= at) return undefined
     if (batch[0]!.seq > at + 1) return void drop(true)
-    // Seqs have gaps where a stretch was rewritten: what was read is told by its seq.
+    // Rewritten ranges leave gaps, so events that were read are recognised by their seq.
     return batch[0]!.seq > at ? batch : batch.filter(({ seq }) => seq > at)
   }
   async function step(): Promise<IteratorResult<Batch>> {
@@ -171,7 +173,7 @@ function createFollower(
   }
 
   return {
-    /** One after the other, as a generator would. */
+    /** Calls of `next` run one after the other, as in a generator. */
     next: () => {
       const result = turn.then(step)
       turn = result.catch(() => {})

@@ -1,4 +1,4 @@
-// Whom a request comes from, as limits and records count it.
+// The client's address of a request, for limits and records.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { normalAddress } from '#ports/address.ts'

@@ -1,5 +1,5 @@
-// What goes wrong below any request: heads that cannot be read, tunnels, silence. The answer is the
-// same JSON, written to the socket by hand.
+// Errors below any request: unreadable heads, tunnels, silence. The answer is the usual JSON,
+// written to the socket directly.
 import { STATUS_CODES, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -55,8 +55,8 @@ export function handleConnectionErrors(
   server.on('clientError', (error: NodeJS.ErrnoException, duplex: Duplex) => {
     const socket = duplex as Socket
     const current = pipeline.current(socket)
-    // What is not the parser's is the connection's own (a reset, a TLS handshake that failed or
-    // stood still): there is nobody to answer.
+    // Other errors belong to the connection (a reset, a failed or stuck TLS handshake): nobody can
+    // be answered.
     if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable)
       return void socket.destroy()
     if (current?.response.headersSent && !current.request.complete) return void socket.destroy()
@@ -64,7 +64,7 @@ export function handleConnectionErrors(
     if (current && !current.request.complete) say(socket, faultOf(error, headMs))
     else pipeline.atEnd(socket, () => say(socket, faultOf(error, headMs)))
   })
-  // Nobody is led anywhere from here, and a tunnel's name is no path.
+  // This server is no proxy, and a tunnel's target is no path.
   server.on('connect', (_request, duplex: Duplex) => {
     duplex.on('error', () => duplex.destroy())
     pipeline.atEnd(duplex as Socket, () =>

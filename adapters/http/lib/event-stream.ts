@@ -6,18 +6,16 @@ import { isFault } from '#contracts/faults.ts'
 import { abortable } from '../../_shared/abortable.ts'
 import { createShares, type Bounds } from './shares.ts'
 
-/** A comment goes out this often, so that proxies keep a silent stream open. */
+/** Seconds between two heartbeat comments, which make proxies keep a silent stream open. */
 const heartbeatSeconds = 15
-/**
- * Tells a client when to come back after a break; EventSource would wait for three seconds or more.
- */
+/** Tells clients to reconnect after a second; EventSource would wait three seconds or more. */
 const opening = 'retry: 1000\n\n'
 /**
- * Why a stream is let go of: a text, for an error of the platform's would be made anew, with its
- * stack, for each.
+ * The reason of a dropped stream. A text, because a new error with its stack for each stream would
+ * cost more.
  */
 const over = 'over'
-/** A reader that takes nothing for so long is dropped; its cursor serves it when it comes back. */
+/** Milliseconds after which a reader that takes nothing is dropped. It can resume by its cursor. */
 const stalledMs = 30_000
 
 export const eventStreamHeaders = {
@@ -61,7 +59,7 @@ export function createEventStreams(bounds: Bounds) {
 
   return {
     open: () => ends.size,
-    /** A place among the open streams, until the answered function is called. */
+    /** Takes one of the open streams' slots until the answered function is called. */
     enter: shares.take,
     /** All of a stream that has ended already, which its reader does not share. */
     framesOf: (events: readonly WireEvent[]): string => opening + events.map(frame).join(''),

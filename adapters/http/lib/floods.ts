@@ -1,13 +1,11 @@
-// Requests by the thousand on one connection, and hundreds of such connections: node reads whatever
-// a socket brings,
-// request by request, before anybody else has a turn. Who sends one such flood is not read from
-// again for a while.
+// Stops floods of requests. Node reads whatever a socket brings, request by request, before any
+// other client has a turn. After a flood, the address is refused for a while.
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { addressGroup, normalAddress } from '#ports/address.ts'
 import type { Clock } from '#ports/clock.ts'
 
-/** For so many milliseconds no connection is taken from the address. */
+/** Milliseconds for which an address gets no connection. */
 const refusedMs = 10_000
 /** Addresses that are remembered; the one that was refused first is forgotten. */
 const refusedMax = 10_000
@@ -55,10 +53,7 @@ export function createFloods({ clock, isBusy }: Parts) {
       )
       server.on(event, (socket: Socket) => void (socket.destroyed || keep(socket)))
     },
-    /**
-     * It has sent more than anybody may: it ends, and so does what its address holds open and does
-     * not use.
-     */
+    /** Ends a connection that sent too much, and the idle connections of its address. */
     from(socket: Socket): void {
       const group = groupOf(socket)
       refuse(group)

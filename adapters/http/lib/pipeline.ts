@@ -1,5 +1,5 @@
-// Pipelined requests (RFC 9112, section 9.3.2) are answered one after the other: a connection has
-// one call inside the server, however many it sends at once.
+// Answers pipelined requests (RFC 9112, section 9.3.2) one after the other. A connection has one
+// call inside the server, however many requests it sends at once.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
@@ -47,16 +47,16 @@ export function createPipeline(onFlood: (socket: Socket) => void) {
     } else state.last?.()
     hold(socket, state)
   }
-  // Node resumes a socket after each message that it has read whole, so a pause is said anew when
-  // those of one read have all been seen.
+  // Node resumes a socket after each complete message. So the pause is repeated when all messages
+  // of one read were seen.
   const hold = (socket: Socket, { waiting }: State): void => {
     if (waiting.length > waitingMax) socket.pause()
     else if (socket.isPaused()) socket.resume()
   }
   const begin = (socket: Socket, state: State, exchange: Exchange, serve: () => void): void => {
     state.current = exchange
-    // Not within this one's end: thousands of them would be one stretch of work, in which nobody
-    // else is served.
+    // Starts the next request in a later turn. Thousands in one turn would keep others from being
+    // served.
     exchange.response.once('close', () => setImmediate(next, socket, state))
     serve()
   }

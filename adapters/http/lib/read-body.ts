@@ -1,4 +1,4 @@
-// A request's body: bounded in bytes and in time, before anybody looks at it.
+// Reads a request's body, bounded in bytes and in time.
 import type { IncomingMessage } from 'node:http'
 import { fault } from '#contracts/faults.ts'
 
@@ -61,7 +61,7 @@ export function readBody(
     const finish = () => end(undefined)
     const lost = () => end(fault('MALFORMED_REQUEST', { why: 'the body ended early' }))
     request.on('data', take).on('end', finish).on('error', lost).on('close', lost)
-    // Most bodies are whole in one packet; only a slow one needs a place and a judge.
+    // Most bodies arrive in one packet. Only slower ones take a slot and are timed.
     setImmediate(() => {
       if (over || request.complete || request.destroyed) return
       try {

@@ -1,5 +1,5 @@
-// What a request asks for (RFC 9112, sections 3.2 and 3.3), read before any router sees it. Host
-// names the server; it never takes part in the choice of a route.
+// Reads the request target (RFC 9112, sections 3.2 and 3.3) before any router. Host names the
+// server and never decides the route.
 import type { IncomingMessage } from 'node:http'
 import { isIPv6 } from 'node:net'
 import { fault } from '#contracts/faults.ts'

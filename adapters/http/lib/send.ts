@@ -19,7 +19,7 @@ export type Sending = {
   readonly unread: Shares
 }
 
-/** No answer of this size is worth counting, in bytes. */
+/** Bytes up to which an answer does not count as unread. */
 const smallBytes = 16_384
 
 /** Nobody may keep an answer unless the handler says so; it is no page that runs or is framed. */

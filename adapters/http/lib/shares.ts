@@ -1,5 +1,4 @@
-// Fair shares of what a process has only so much of: so many in all, so many for one user, so many
-// for one address.
+// Fair shares of a bounded resource: bounds in all, for one user, and for one address.
 import { fault } from '#contracts/faults.ts'
 import { addressGroup } from '#ports/address.ts'
 

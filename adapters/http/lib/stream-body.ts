@@ -9,12 +9,15 @@ const silenceMsMax = 30_000
 
 type Bounds = BodyBounds & { readonly graceMs?: number }
 
-/** Only the time in which more was asked for counts: a slow reader makes no slow client. */
+/**
+ * Counts only time in which the reader wanted more, so that a slow reader does not make a slow
+ * client.
+ */
 async function* read(
   request: IncomingMessage,
   { bytesMax, bytesPerSecondMin, enter, graceMs = usualGraceMs }: Bounds,
 ): AsyncGenerator<Uint8Array> {
-  // A place from the first byte that is asked for: whoever waits for a turn elsewhere holds none.
+  // Takes a slot with the first read, so that a waiting upload holds none.
   const leave = enter()
   // The request is kept open when the reader stops: its refusal is still to be sent.
   const parts = request.iterator({ destroyOnReturn: false })

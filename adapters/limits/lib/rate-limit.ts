@@ -1,15 +1,15 @@
-// Whether a subject may do something now, from what is known of it. A bucket is the generic cell
-// rate algorithm (ITU-T I.371): one number, the moment at which the subject is at rest again.
+// Decides whether a subject may act now, from its count. A bucket is the generic cell rate
+// algorithm (ITU-T I.371): one number, the moment at which the bucket is full again.
 import { fault } from '#contracts/faults.ts'
 import type { Rate } from '#ports/limits.ts'
 
 /**
- * Sums of fractions of a millisecond are not exact, the less so where time is counted from 1970;
- * without this, the last of a full burst would be refused now and then.
+ * Sums of fractions of a millisecond are inexact, most of all where time counts from 1970. Without
+ * this tolerance the last call of a full burst would sometimes be refused.
  */
 const ROUNDING_MS = 0.01
 
-/** `until`: when a bucket is at rest again, or when a window ends. */
+/** `until`: when the bucket is full again, or when the window ends. */
 export type Count = { readonly until: number; readonly used: number }
 export type Verdict = { readonly count: Count; readonly waitMs: number }
 
@@ -57,9 +57,7 @@ export function evaluate(
     : window(known, { ...rate, now, cost })
 }
 
-/**
- * What is known of a subject once `cost` is given back; undefined when nothing is left in force.
- */
+/** The subject's count after `cost` is given back; undefined when no count is left. */
 export function refunded(
   rate: Rate,
   {

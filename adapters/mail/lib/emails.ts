@@ -1,4 +1,4 @@
-// What every mailer checks and writes alike.
+// The checks and the format that all mail adapters share.
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Email } from '#ports/mail.ts'
@@ -8,13 +8,10 @@ export const FROM_DEFAULT = 'Agent Platform <no-reply@localhost>'
 const ADDRESS_MAX = 254
 const SUBJECT_MAX = 500
 const CONTROL = /[\u0000-\u001f\u007f\u0085\u2028\u2029]/
-/**
- * One bare address: no list, no display name, no comment, no quoting; those are the ways to reach
- * somebody else.
- */
+/** One bare address. Lists, display names, comments and quoting could add another recipient. */
 const ADDRESS = /^[^\s@<>()[\]\\,;:"]+@[^\s@<>()[\]\\,;:"]+$/
 
-/** INVALID_FIELD for what could reach another header or another reader. */
+/** INVALID_FIELD for text that could add a header or a recipient. */
 export function checkEmail({ to, subject }: Email): void {
   if (to.length > ADDRESS_MAX || CONTROL.test(to) || !ADDRESS.test(to))
     throw fault('INVALID_FIELD', { field: 'to', why: 'must be one plain e-mail address' })
@@ -36,7 +33,9 @@ export function checkedFrom(from: string): string {
   return from
 }
 
-/** A letter in the library's terms. Nothing in it makes the library read a file or the network. */
+/**
+ * The email in the library's format. Nothing in it makes the library read a file or the network.
+ */
 export function messageOf(
   { to, subject, text, html }: Email,
   { from, clock }: { from: string; clock: Pick<Clock, 'id' | 'now'> },
@@ -56,10 +55,10 @@ export function messageOf(
   }
 }
 
-/** Loaded with the first letter, and without what it has for fetching over HTTP. */
+/** Loads the library with the first email, without its code for HTTP. */
 export const mailLibrary = () => lazyRequire('nodemailer') as typeof import('nodemailer')
 
-/** The letter as RFC 5322 bytes with CRLF line ends. */
+/** The email as RFC 5322 bytes with CRLF line ends. */
 export async function compose(
   letter: Email,
   options: { from: string; clock: Pick<Clock, 'id' | 'now'> },

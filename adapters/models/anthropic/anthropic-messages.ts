@@ -96,8 +96,8 @@ function toolsOf(
 }
 
 /**
- * Signed thinking cannot be handed back through the port. Where the model decides by itself it is
- * not asked for; with a budget it is, so there the rest of a turn goes without:
+ * Signed thinking cannot be handed back through the port. A model that decides by itself is not
+ * asked for it. With a budget, the rest of a turn goes without thinking:
  * https://platform.claude.com/docs/en/build-with-claude/extended-thinking.
  */
 function thinkingOf(

@@ -1,5 +1,4 @@
-// One model of a catalogue as an operator writes it down, in a URL or in a file, and what the port
-// and the wire make of it.
+// One model as an operator writes it in a URL or a file, and what the port and the wire need of it.
 import { Type as t, type Static } from 'typebox'
 import { fault } from '#contracts/faults.ts'
 import type { Model } from '#ports/models.ts'

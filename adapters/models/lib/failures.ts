@@ -1,4 +1,4 @@
-// What went wrong at a provider, as a fault in our words: a provider's own sentences may quote the
+// Turns a provider's error into a fault with fixed words. A provider's own sentences may quote the
 // prompt, a key or an address.
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'

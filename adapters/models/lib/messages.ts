@@ -1,5 +1,5 @@
-// A conversation in the form that the wires have in common: attachments in their place, ids and
-// names that a provider takes, arguments that are objects.
+// A conversation in the form that all wires share. Attachments are in place, ids and names fit each
+// provider, and arguments are objects.
 import { createHash } from 'node:crypto'
 import type { Attachment, Message, ModelRequest } from '#ports/models.ts'
 import type { Json } from '#ports/token.ts'

@@ -1,10 +1,10 @@
-// What every model provider does alike with a request.
+// What all model providers do with a request.
 import { fault } from '#contracts/faults.ts'
 import type { Message, Model, ModelRequest } from '#ports/models.ts'
 
 /**
- * A rough measure that holds for most languages and tokenisers; used where nobody is charged by
- * another's count.
+ * A rough average over languages and tokenisers. Used only where no provider's count decides a
+ * charge.
  */
 const CHARACTERS_PER_TOKEN = 4
 export const tokensOf = (characters: number): number => Math.ceil(characters / CHARACTERS_PER_TOKEN)
@@ -34,7 +34,7 @@ export function modelOf(catalogue: readonly Model[], key: string): Model {
 export const lastUserText = (messages: readonly Message[]): string =>
   messages.findLast(message => message.role === 'user')?.content ?? ''
 
-/** What tools answered since the user last spoke. */
+/** Tool results since the user's last message. */
 export function toolResultsSince(messages: readonly Message[]): readonly string[] {
   return messages
     .slice(messages.findLastIndex(message => message.role === 'user') + 1)

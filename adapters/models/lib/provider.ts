@@ -1,4 +1,4 @@
-// A provider of real models behind the port: everything but the words of its wire.
+// A provider of real models behind the port: everything except its wire format.
 import { fault, hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'

@@ -1,7 +1,6 @@
-// Agenda looks for work and claims it; what a claim is worth is decided here. Its own writes at the
-// start and end of a job ask for no lock and would overwrite those of whoever took the job over, so
-// they are not made:
-// each claim has a mark of its own, and a job is written where that mark still stands.
+// Agenda polls and claims; we add fencing. Agenda's own writes check no lock and could overwrite a
+// successor's work, so they are suppressed. Each claim stores a mark, and later writes require that
+// mark.
 import { EventEmitter } from 'node:events'
 import type { Db } from 'mongodb'
 import type {
@@ -18,12 +17,12 @@ import { collectionName, type Row, type Rows } from './rows.ts'
 
 /** How often Agenda looks for what is due, in milliseconds; insertions are told at once. */
 const pollMs = 1000
-/** Agenda keeps a timer of half of this for each job that ran. */
+/** Agenda keeps a timer of half this time for each job that ran, in milliseconds. */
 const agendaLockMs = 1000
 /** Counts what runs, by worker: one that drains must not hold back the one that follows it. */
 const agendaConcurrency = 1_000_000
 const closing = 'the worker closed'
-/** To Agenda a claim is never too old and always due; else it would drop it for good. */
+/** A time that keeps a claim due and never too old; else Agenda would drop the claim for good. */
 const always = new Date(0)
 const never = new Date(8.64e15)
 
@@ -50,10 +49,7 @@ export type Engine = {
   wake(name: string): void
   wakeAll(): void
   stop(): Promise<void>
-  /**
-   * Whatever runs still is over for Agenda, which would keep a timer for it, and the process by
-   * that.
-   */
+  /** Tells Agenda that running jobs are over; else its timers would keep the process alive. */
   abandon(): void
 }
 type Claim = {

@@ -1,5 +1,5 @@
-// Jobs in Agenda's collection and in Agenda's words, with what it does not know beside them: the
-// state, the tries, and the key that makes a job the only one.
+// Jobs in Agenda's collection and fields. Further fields hold what Agenda does not know: the state,
+// the tries, and the key that makes a job unique.
 import { createHash } from 'node:crypto'
 import {
   MongoServerError,
@@ -127,7 +127,7 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
         } catch (error) {
           if (!isDuplicate(error)) return await orFault(Promise.reject(error))
           if (active === undefined) return id.toHexString()
-          // The one that holds the key may end between the two calls; then the way is free.
+          // The job with the key may end between the two calls. Then the new one can be added.
           const first = await orFault(kept.findOne({ active }, { projection: { _id: 1 } }))
           if (first) return first._id.toHexString()
         }

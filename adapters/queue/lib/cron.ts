@@ -7,7 +7,7 @@ import { fault } from '#contracts/faults.ts'
  * `timezone`.
  */
 export function nextTime(cron: string, timezone: string, after: number): number {
-  // Without the database of time zones, 6 MiB, where nothing asks for it.
+  // UTC needs no time zone database, which takes 6 MiB.
   const zone = timezone === 'UTC' ? { utcOffset: 0 } : { timezone }
   try {
     if (timezone !== 'UTC') new Intl.DateTimeFormat('en', { timeZone: timezone })
@@ -18,7 +18,7 @@ export function nextTime(cron: string, timezone: string, after: number): number 
       { cause: error },
     )
   }
-  // A question mark would stand for the time at which the expression is read.
+  // The library reads a question mark as the current time, so it is refused.
   if (cron.trim().split(/\s+/).length !== 5 || cron.includes('?'))
     throw fault('INVALID_FIELD', {
       field: 'cron',

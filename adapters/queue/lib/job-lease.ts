@@ -1,5 +1,5 @@
-// One try of a job under a lease: beats while it runs, and writes down how it ended. Who keeps the
-// jobs says how that is written.
+// Runs one try of a job under a lease: sends heartbeats, and records how the try ended. The adapter
+// that stores the jobs says how that is written.
 import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -11,20 +11,24 @@ export const jobDefaults = {
   attemptsMax: 5,
   backoffMs: 1000,
 } as const
-/** Ended jobs are kept for questions about their state, in milliseconds. */
+/** Milliseconds for which ended jobs are kept, so that `state` can answer. */
 export const keptMs = 7 * 86_400_000
-/** So long a closing queue waits for handlers; one that ignores its signal loses its lease. */
+/**
+ * Milliseconds that a closing queue waits for handlers. A handler that ignores its signal loses its
+ * lease.
+ */
 export const closeMsMax = 10_000
 export const errorCharactersMax = 1000
 const backoffMsMax = 3_600_000
 
-/** Each writes only where this try still holds the job. */
+/** The lease of one try. Each method writes only while this try holds the job. */
 export type Lease = {
-  /** False when somebody else has the job, or nobody. */
+  /** Renews the lease; false when this try no longer holds the job. */
   heartbeat(): Promise<boolean>
   finish(state: JobState, error?: string): Promise<void>
   /**
-   * Waits for another try after so long; without `afterMs` at once, and this try does not count.
+   * Gives the job back for another try after `afterMs`. Without `afterMs` the next try is at once,
+   * and this try does not count.
    */
   putBack(error: string, afterMs?: number): Promise<void>
 }
@@ -48,8 +52,8 @@ export function checkedJobOptions(options: JobOptions): Required<JobOptions> {
 }
 
 /**
- * Prolongs the lease until the job ends; without a lease the job must stop, also when there is no
- * answer in time.
+ * Renews the lease until the job ends. Aborts the job when the lease is lost, or when no answer
+ * comes in time.
  */
 async function keepLease(
   { clock, log, lease, options: { leaseMs }, abort }: Trying,
@@ -77,7 +81,7 @@ async function keepLease(
   if (!done.aborted) abort.abort(fault('CONFLICT', { why: 'the lease of this job is lost' }))
 }
 
-/** Rejects when how it ended could not be written. */
+/** Rejects when the result could not be written. */
 export async function runLeased(
   trying: Trying,
   { id, name, data, attempt }: Omit<Job, 'signal'>,
@@ -90,7 +94,7 @@ export async function runLeased(
     abort,
   } = trying
   const done = new AbortController()
-  // Ends by its own lost lease or by `done`; neither is an error.
+  // Ends with a lost lease or with `done`; neither is an error.
   void keepLease(trying, id, done.signal).catch(() => {})
   try {
     await handler({ id, name, data, attempt, signal: abort.signal })

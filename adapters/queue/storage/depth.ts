@@ -6,8 +6,8 @@ import { jobs, type World } from './rows.ts'
 const countedAtOnce = 200
 
 /**
- * Only a job that runs has an owner, so that those are few; whatever has a time to wait for is
- * counted along the index of times.
+ * Counts running jobs by their owner, which few jobs have, and waiting jobs along the index of
+ * times.
  */
 export async function depthOf(
   { storage, clock }: World,

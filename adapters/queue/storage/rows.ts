@@ -6,9 +6,9 @@ import { collection, type StorageEngine } from '#ports/storage.ts'
 import type { Json } from '#ports/token.ts'
 
 /**
- * `due` is when somebody may take it: the time to run while it waits, the end of the lease while it
- * runs, absent when it has ended.
- *  `active` holds the dedupe key as long as the job has not ended.
+ * `due`: when a worker may take the job. It is the time to run while the job waits, and the end of
+ * the lease while it runs. An ended job has none. `active` holds the dedupe key until the job has
+ * ended.
  */
 export type Row = {
   id: string

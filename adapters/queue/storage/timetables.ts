@@ -8,8 +8,8 @@ import { timetables, type Row, type World } from './rows.ts'
 const firedAtOnce = 50
 
 /**
- * The job is written before the timetable moves on: after a crash between the two its id is taken
- * already.
+ * The job is written before the timetable moves on. After a crash between the two, the job's id
+ * exists already.
  */
 export function createTimetables(world: World, enqueue: (row: Row) => Promise<string>) {
   const { storage, clock } = world

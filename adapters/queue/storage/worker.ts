@@ -73,7 +73,7 @@ export function createWorker(
     })
     if (!taken) return
     const lease = leaseOf(world, taken, owner, options.leaseMs)
-    // Its workers died with it time after time.
+    // The job used up its tries, because its workers died with it.
     if (taken.attempt > options.attemptsMax)
       return lease.finish('failed', row.error ?? 'the lease ran out')
     const abort = new AbortController()
@@ -82,7 +82,8 @@ export function createWorker(
         log('warn', 'queue.job_unsettled', { job: row.id, name, error: error.message }),
       )
       .finally(() => {
-        // A job whose lease was lost may run here a second time by now.
+        // After a lost lease the same job may run here again by now, so only this try's entry is
+        // removed.
         if (running.get(row.id)?.abort === abort) running.delete(row.id)
         loop.wake()
       })

@@ -28,8 +28,8 @@ export type Analyser = {
    */
   queryTerms(text: string, termsMax: number): string[]
   /**
-   * For each word of the text what it becomes in any of the collection's languages; one that is a
-   * stop word in any of them is left out.
+   * For each word, its forms in all of the collection's languages. A stop word of any of them is
+   * left out.
    */
   queryWords(text: string, wordsMax: number): string[][]
   /** Where the terms stand; ranges that overlap are one. */

@@ -28,8 +28,8 @@ const word = String.raw`${letter}+(?:['’ʼ]${letter}+)*(?:(?:\+\+|#)(?!${lette
 /** What a term holds at most, in characters: a longer word is none that anybody looks for whole. */
 const wordCharactersMax = 64
 /**
- * Normalising takes the square of the marks that follow one letter: of what is too long for a term,
- * no more than this is looked at, in UTF-16 units.
+ * Normalising takes quadratic time in the marks behind one letter. So at most this much of an
+ * overlong word is looked at, in UTF-16 units.
  */
 const normalisedLength = wordCharactersMax * 4
 /** `matchAll` goes through a copy of an expression: none of these remembers a place. */

@@ -1,5 +1,5 @@
-// Many passages at once: cut by bytes, a few calls at a time, what the service had no room for
-// again, and what it refuses told of the passage.
+// Writes many passages: in parts by bytes, with a few calls at a time. Refused parts are tried
+// again, and errors are reported for each passage.
 import { fault, type Fault } from '#contracts/faults.ts'
 import type { Language } from '#ports/search.ts'
 import type { Fields } from '../lib/checks.ts'
@@ -70,8 +70,8 @@ function* parts(writes: readonly Write[]): Generator<Write[]> {
 }
 
 export function createBulk({ call, pause }: Connection) {
-  // A turn is one call: whoever waits for another try holds none, or those who wait for an exchange
-  // would keep it from what it copies.
+  // A turn lasts one call. Waiting for another try holds no turn, so that writes which wait for an
+  // exchange do not block its copying.
   let running = 0
   const waiting: (() => void)[] = []
   const inTurn = async <T>(act: () => Promise<T>): Promise<T> => {

@@ -36,7 +36,7 @@ export type Described = Readonly<
 >
 
 /**
- * What another process changed is seen at the latest after so many milliseconds; what matters is
+ * Milliseconds after which another process's change is seen at the latest. Important changes are
  * seen at once, by the index that an answer comes from.
  */
 const knownMs = 5000

@@ -1,10 +1,7 @@
-// A collection becomes another: a new generation of its index is filled beside the old, which goes
-// on answering, and takes its place in one step.
-//
-// Passages are copied until both generations hold the same; then writes to the old are refused for
-// the moment that the last difference takes (whoever writes waits and tries
-// again), and the alias moves in the step that removes the old. What differs is seen by the stamps
-// of passages, not by their order: a write that was under way is never missed.
+// Changes a collection: a new generation of its index is filled while the old one answers, and
+// replaces it in one step. Passages are copied until both hold the same. Then writes to the old one
+// are refused for the last difference, and wait. The alias moves in the step that removes the old
+// one.
 import { isFault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import { analysisVersion, type Analyser } from '../analysis/analyser.ts'
@@ -82,9 +79,8 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
   const forbid = (index: string) => call('PUT', `/${index}/_block/write`)
 
   /**
-   * Whoever lets a generation take its place and whoever gives it up takes its filling alias away,
-   * which only one can: an answer that was lost, or a filler that was slow, leaves no doubt. True
-   * where it had taken its place.
+   * Both completing and giving up a generation remove its filling alias, which only one of them can
+   * do. So a lost answer or a slow filler leaves no doubt.
    */
   const giveUp = async (target: string, old: Known): Promise<boolean> => {
     await call(

@@ -4,8 +4,8 @@ import type { CheckedMatch } from '../lib/checks.ts'
 import { conditionsOf, rows, select, type Row, type Table } from './tables.ts'
 
 /**
- * Up to so many passages with the words are gathered first; of words that are more common, passages
- * are gone through in their order, and asked a page at a time.
+ * Passages with the words that are gathered first. For more common words, passages are read in
+ * their order, a page at a time.
  */
 const gatheredMax = 5000
 

@@ -9,9 +9,8 @@ import { rows, rowsWhere, select, type Table } from './tables.ts'
 /** One more than can be reached, to know whether there are more. */
 const wanted = searchLimits.depthMax + 1
 /**
- * FTS5's bm25() has the k1 and b of Lucene's, but a factor of k1 + 1 more and another inverse
- * document frequency, which is nothing for a term in half of the passages: both are exchanged for
- * Lucene's.
+ * Turns FTS5's bm25() into Lucene's score. They share k1 and b, but FTS5 adds a factor of k1 + 1.
+ * Its inverse document frequency is 0 for a term in half of the passages.
  */
 const k1 = 1.2
 const fts5Idf = (total: number, n: number) =>

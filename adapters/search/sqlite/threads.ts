@@ -1,5 +1,5 @@
-// The process's side of the threads: a call at a time for each, the others wait in line here, where
-// they can still be given up.
+// The process's side of the search threads. Each thread has one call at a time; others wait here,
+// where they can still be given up.
 import { Worker } from 'node:worker_threads'
 import { fault } from '#contracts/faults.ts'
 import { closedFault } from '../../_shared/closable.ts'

@@ -1,8 +1,6 @@
-// The indexes of collections are what the living programs ask for together. Each program says in a
-// document what it asks for, and renews it: during a rolling upgrade neither version takes away
-// what the other needs,
-// and what none asks for any more goes, for a unique index refuses writes long after its reason has
-// gone.
+// Keeps the indexes that living programs want. Each program notes in a document what it wants, and
+// renews the note. So neither version of a rolling upgrade removes the other's indexes. An index
+// that no program wants is dropped, because an old unique index would refuse writes.
 import { isDeepStrictEqual } from 'node:util'
 import { MongoServerError, ObjectId, type Db } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
@@ -21,9 +19,8 @@ type Index = {
   readonly partialFilterExpression?: object
 }
 /**
- * `asks`: names of indexes by the name of their collection; until its first beat a program asks for
- * `all` that stand, which is one write instead of one for each collection. `at`: of its last sign
- * of life, by the server.
+ * `asks`: names of indexes by collection. Until its first heartbeat a program asks for `all`
+ * existing ones, which is one write instead of one for each collection.
  */
 type Program = { _id: ObjectId; at: Date; all: boolean; asks: Record<string, readonly string[]> }
 type Wanted = { readonly kept: string; readonly indexes: readonly Index[] }
@@ -69,9 +66,9 @@ export function indexesOf({
 }
 
 /**
- * By the field, then by id. Within a unique key that is given but for this field no two are alike:
- * the index
- *  of that key, which does not end with the id, gives the order only where the id is not asked for.
+ * Sorts by the field, then by id. If a unique key is given except for this field, no two documents
+ * have the same value of the field. That key's index does not end with the id, so it gives the
+ * order only when the id is left out.
  */
 export function sortOf(
   spec: Collection,

@@ -1,5 +1,5 @@
-// Every blob of every organisation. Its address is the hash of what it holds, so that what has
-// arrived can be told, and what was damaged is found on the way.
+// Copies every blob of every organisation. A blob's address is its hash, so arrived blobs are
+// recognised, and damage is found.
 import { fault } from '#kernel'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import { inPages, several, sha256, type Digest, type Progress } from './progress.ts'

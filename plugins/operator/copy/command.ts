@@ -83,7 +83,7 @@ export async function copyInstallation(
   }
   const clock = (await open({}, ['clock'])).engine<Clock>('clock')
   const now = clock.now()
-  // Time stands still, so that what expires meanwhile expires on neither side.
+  // Stops the clock, so that nothing expires on either side meanwhile.
   const still: Clock = { ...clock, now: () => now }
   const sideOf = async (side: Chosen): Promise<Side> => {
     const { engine } = await open(side, moved, { clock: still })

@@ -1,6 +1,5 @@
-// A whole installation from some engines into others. The target bears a mark from its first write
-// until both sides were read again and are the same, so that nobody takes half a copy for an
-// installation.
+// Copies a whole installation from some engines into others. The target is marked from the first
+// write until both sides were compared, so that half a copy is never used.
 import { fault } from '#kernel'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
@@ -18,7 +17,7 @@ import { createProgress, type Digest, type Progress } from './progress.ts'
 import { copySearch, digestSearch, hasPassages } from './search.ts'
 import { copyStreams, digestStreams, hasStreams } from './streams.ts'
 
-/** Those that are absent stay where they are. */
+/** Engines that are absent are not copied. */
 export type Side = {
   readonly storage: StorageEngine
   readonly eventlog?: EventlogEngine

@@ -1,5 +1,5 @@
-// Every collection of one storage, in the order of its documents' ids: so the last id that the
-// target holds says how far a copy was when it was cut off.
+// Copies every collection of a storage in the order of ids. So the target's last id says where an
+// interrupted copy goes on.
 import { fault } from '#kernel'
 import { CopyMark, type Collection, type Doc, type StorageEngine } from '#ports/storage.ts'
 import { canonical, sha256, type Digest, type Progress } from './progress.ts'
@@ -37,8 +37,8 @@ export async function occupied(storage: StorageEngine): Promise<string | undefin
 }
 
 /**
- * Of what the storage holds: tells one installation from another at the same place. What expires
- * does not count, since it goes by itself.
+ * A fingerprint of the storage's contents, which distinguishes two installations at the same place.
+ * Expiring documents do not count.
  */
 export async function fingerprintOf(storage: StorageEngine): Promise<string> {
   const hash = sha256()
@@ -82,7 +82,9 @@ export async function copyDocuments(
   progress.say('copied the documents')
 }
 
-/** What a collection is belongs to it: a copy without its indexes or its expiry is none. */
+/**
+ * The declaration is part of the digest, because a copy without indexes or expiry is incomplete.
+ */
 const canonicalDeclaration = ({
   name,
   scope,

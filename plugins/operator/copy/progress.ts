@@ -1,4 +1,4 @@
-// How far a copy is, in a line a second; and what its parts share.
+// Reports the progress of a copy once a second, and holds what its parts share.
 import { createHash } from 'node:crypto'
 import type { Clock } from '#ports/clock.ts'
 

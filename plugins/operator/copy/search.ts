@@ -85,8 +85,8 @@ export async function copySearch(
 }
 
 /**
- * What both sides can hold exactly: vectors in single precision and with length 1, and a passage's
- * language only where its owner named it, for the others are told by the text.
+ * Digests what both sides hold exactly: vectors in single precision and with length 1. A passage's
+ * language counts only where its owner named it, because others are detected.
  */
 export async function digestSearch(search: SearchEngine, progress: Progress): Promise<Digest[]> {
   const all = sha256()

@@ -1,5 +1,5 @@
-// Every stream of one event log with the seqs that its events have, trimmed and rewritten ones too:
-// where the target's stream ends is how far a copy was.
+// Copies every stream of an event log with its seqs, trimmed and rewritten ones too. The end of the
+// target's stream says where an interrupted copy goes on.
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import { canonical, inPages, several, sha256, type Digest, type Progress } from './progress.ts'
 

@@ -1,5 +1,5 @@
-// Packages of plugins in the shared storage: from there come processes by them that were not there
-// when one was added, and installations that were restored or moved.
+// Stores installed plugin packages in the shared storage. Processes that join later, and restored
+// installations, download them from here.
 import { createHash, createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { open } from 'node:fs/promises'
@@ -13,8 +13,8 @@ import { refuse } from './packages.ts'
 
 /**
  * `id`: the package's folder, `<package>/<version>-<digest>`. `mac`: of the folder and the parts,
- * by the installation's own secret, so that whoever can merely write to the storage brings no code
- * into a process.
+ * with the installation's secret. So write access to the storage alone brings no code into a
+ * process.
  */
 type StoredPackage = {
   readonly id: string
@@ -179,7 +179,7 @@ export function createPackageStore({ storage, clock, config: { auth_secret: secr
         try {
           renameSync(whole, at)
         } catch (error) {
-          // Another process with the same DATA_DIR was first.
+          // Another process with the same DATA_DIR has made the folder meanwhile.
           if (!existsSync(at)) throw error
         }
         return true

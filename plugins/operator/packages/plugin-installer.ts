@@ -30,7 +30,7 @@ export function createInstaller({ plugins, storage, clock, config }: Deps) {
     /** Installs and serves it, in place of the version that serves now. */
     async add(spec: string) {
       const { name, integrity, path } = await packages.install(spec)
-      // Before it is chosen: whoever follows the choice finds it.
+      // Stores the package before it is chosen, so that processes that follow the choice find it.
       await packageStore.keep(home, folderOf(path)!)
       return { ...(await plugins.load(path, { replace: true })), package: name, integrity }
     },

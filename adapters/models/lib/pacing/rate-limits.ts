@@ -1,7 +1,7 @@
-// How long a provider asks to be left alone, from the headers of its refusal.
+// How long a provider asks its callers to wait, from the headers of its refusal.
 import type { Clock } from '#ports/clock.ts'
 
-/** Nobody waits longer than this on a provider's word. */
+/** The longest wait that a provider can ask for, in milliseconds. */
 const WAIT_MS_MAX = 3_600_000
 
 const units: Readonly<Record<string, number>> = {

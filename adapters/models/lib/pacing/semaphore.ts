@@ -1,15 +1,15 @@
-// So many at a time, the others wait in the order in which they came.
+// A semaphore: it bounds the calls at a time, and others wait in order.
 
 type Bounds = {
   readonly permits: number
   readonly waitingMax: number
-  /** What is thrown when even the line is full. */
+  /** The error when too many wait already. */
   readonly refuse: () => Error
 }
 
 /**
- * `enter` resolves to what gives the place back; it rejects with the signal's reason, or at once
- * when the line is full.
+ * `acquire` resolves to the function that releases the permit. It rejects with the signal's reason,
+ * or at once when too many wait.
  */
 export function createSemaphore({ permits, waitingMax, refuse }: Bounds) {
   let free = permits
