@@ -1,5 +1,5 @@
-// Every type of stream event with the schema of its data. Clients skip types that they do not know;
-// types are only ever added.
+// Every type of stream event, with the schema of its data. Types are only ever added, and clients
+// skip types that they do not know.
 import { Type as t, type Static } from 'typebox'
 
 const step = t.Integer({ minimum: 0, description: 'Which model call of the run, from 0.' })
@@ -160,5 +160,5 @@ export const events = {
 } as const
 
 export type EventData = { [K in keyof typeof events]: Static<(typeof events)[K]> }
-/** Exactly one of these ends a run's stream. */
+/** Each run's stream ends with exactly one of these. */
 export const terminalTypes = ['done', 'error'] as const

@@ -1,7 +1,6 @@
-// Every way in which the product says no: code → status → sentence. A code is never reused for
-// another meaning.
+// Every error of the platform: code → status → sentence. A code never gets another meaning.
 
-/** `{name}` in a sentence is filled from the values given to `fault`. */
+/** `fault` replaces each `{name}` in a sentence by a value. */
 export const faults = {
   MALFORMED_JSON: [400, 'body: not valid JSON ({why}).'],
   MALFORMED_TEXT: [400, '{field}: not valid UTF-8.'],
@@ -88,13 +87,13 @@ export const faults = {
   STOPPING: [503, 'The server is stopping. Retry.'],
 } as const satisfies Record<string, readonly [status: number, sentence: string]>
 
-/** What a client tells one refusal from another by. */
+/** The code by which clients recognise an error. */
 export type FaultCode = keyof typeof faults
 type Values = Readonly<Record<string, string | number>>
 
 /**
- * An error that was foreseen. Compare by `code`, never by `instanceof`: copies of this module may
- * coexist across reloads.
+ * An expected error. Compare its `code`, never use `instanceof`: copies of this module may coexist
+ * across reloads.
  */
 export type Fault = Error & {
   readonly code: FaultCode
@@ -120,9 +119,9 @@ export function fault(
   })
 }
 
-/** Is it one of the table? Told by its code, so that copies of the platform agree. */
+/** True for a fault of the table. It checks the code, so that copies of the platform agree. */
 export const isFault = (error: unknown): error is Fault =>
   error instanceof Error && 'code' in error && 'status' in error && (error as Fault).code in faults
-/** Is it a fault with this code? */
+/** True for a fault with this code. */
 export const hasCode = (error: unknown, code: FaultCode): error is Fault =>
   isFault(error) && error.code === code

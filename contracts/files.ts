@@ -3,14 +3,14 @@ import { contract, ref, Timestamp } from './contract.ts'
 
 export const fileBytesMax = 200 << 20
 export const uploadBodyBytesMax = 300 << 20
-/** Of the text in an answer; the whole may be longer. */
+/** Characters of a text in an answer. The whole text may be longer. */
 export const textExcerptCharsMax = 100_000
-/** Of the text that is kept of one upload. */
+/** Characters of text that are kept of one upload. */
 export const textCharsMax = 2_000_000
 
 /**
- * No way into a folder, no control characters, no half of a character, nothing that reorders what
- * is shown (Unicode, UAX #9).
+ * A name without path separators, control characters, lone surrogates, or characters that change
+ * the direction of text (Unicode, UAX #9).
  */
 export const filenamePattern =
   '^(?!\\.{1,2}$)[^\\/\\\\\\p{Cc}\\p{Cs}\\u2028-\\u202e\\u2066-\\u2069]+$'

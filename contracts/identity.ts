@@ -70,7 +70,7 @@ export const CreatedApiKey = t.Object({
 export type CreatedApiKey = Static<typeof CreatedApiKey>
 
 const closed = { additionalProperties: false } as const
-/** Of a body under /auth: nothing that belongs there is longer. */
+/** Bodies under /auth are short, so 8 KiB is enough. */
 const small = { bodyMaxBytes: 8 << 10 } as const
 
 export const Verified = t.Object({

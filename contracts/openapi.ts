@@ -6,9 +6,9 @@ import { isSchema, statusesOf, successOf } from './statuses.ts'
 
 export type Described = {
   readonly key: string
-  /** With its mount, `{name}` for parameters. */
+  /** The path with its mount; `{name}` is a parameter. */
   readonly path: string
-  /** Of the plugin; groups the page. */
+  /** The plugin's name, which groups the documentation. */
   readonly group: string
   readonly operation: Operation
 }
@@ -74,7 +74,7 @@ type Written = {
   readonly default?: unknown
 }
 
-/** The same, or null. */
+/** Allows null beside the schema. */
 function orNull(schema: Written): Written {
   const { anyOf, description, default: fallback } = schema
   if (anyOf)
@@ -94,7 +94,7 @@ function orNull(schema: Written): Written {
     ...(fallback === undefined ? {} : { default: fallback }),
   }
 }
-/** A body as it may be written: null for an optional field is the same as leaving it out. */
+/** The body as clients may write it: null for an optional field means the same as no field. */
 function asWritten(schema: Written): Written {
   const { properties, items, required = [] } = schema
   if (items) return { ...schema, items: asWritten(items) }
@@ -125,24 +125,28 @@ function successBody(operation: Operation): Json {
   }
 }
 
-function operationOf({ key, group, operation }: Described): Json {
-  const errors = [...statusesOf(operation)].map(([status, codes]) => [
-    String(status),
-    {
-      description: phrases[status] ?? 'Refused',
-      content: {
-        'application/json': {
-          schema: { $ref: '#/components/schemas/Error' },
-          examples: Object.fromEntries(
-            codes.map(code => [
-              code,
-              { value: { detail: faults[code][1], code, request_id: '…' } },
-            ]),
-          ),
+const errorResponses = (operation: Operation): Json =>
+  Object.fromEntries(
+    [...statusesOf(operation)].map(([status, codes]) => {
+      const examples = codes.map(code => [
+        code,
+        { value: { detail: faults[code][1], code, request_id: '…' } },
+      ])
+      const content = {
+        schema: { $ref: '#/components/schemas/Error' },
+        examples: Object.fromEntries(examples),
+      }
+      return [
+        String(status),
+        {
+          description: phrases[status] ?? 'Refused',
+          content: { 'application/json': content },
         },
-      },
-    },
-  ])
+      ]
+    }),
+  )
+
+function operationOf({ key, group, operation }: Described): Json {
   return {
     operationId: key
       .toLowerCase()
@@ -175,14 +179,37 @@ function operationOf({ key, group, operation }: Described): Json {
           }
         : {}),
       ...(operation.revalidated ? { 304: { description: 'What you have is still so' } } : {}),
-      ...Object.fromEntries(errors),
+      ...errorResponses(operation),
     },
   }
 }
 
+const securitySchemes: Json = {
+  user: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'From POST /api/v1/auth/token (API key) or POST /api/v1/auth/login.',
+  },
+  operator: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The OPERATOR_TOKEN of whoever runs the platform.',
+  },
+}
+const errorSchema: Json = {
+  type: 'object',
+  required: ['detail', 'code', 'request_id'],
+  properties: {
+    detail: { type: 'string' },
+    code: { type: 'string', enum: Object.keys(faults) },
+    request_id: { type: 'string' },
+  },
+}
+
 /**
- * `events`: SSE event types → the schema of their data; they stand under components.schemas as
- * `event.<type>`.
+ * `events`: SSE event types → the schema of their data. The document lists them under
+ * components.schemas as `event.<type>`.
  */
 export function openapi(
   operations: readonly Described[],
@@ -190,13 +217,12 @@ export function openapi(
   version: string,
 ): Json {
   const paths: Record<string, Json> = {}
-  for (const each of [...operations].sort(
+  const sorted = [...operations].sort(
     (a, b) => a.path.localeCompare(b.path) || a.key.localeCompare(b.key),
-  )) {
-    paths[each.path] = {
-      ...paths[each.path],
-      [each.key.slice(0, each.key.indexOf(' ')).toLowerCase()]: operationOf(each),
-    }
+  )
+  for (const each of sorted) {
+    const method = each.key.slice(0, each.key.indexOf(' ')).toLowerCase()
+    paths[each.path] = { ...paths[each.path], [method]: operationOf(each) }
   }
   return {
     openapi: '3.1.0',
@@ -211,29 +237,9 @@ export function openapi(
     servers: [{ url: '/' }],
     paths,
     components: {
-      securitySchemes: {
-        user: {
-          type: 'http',
-          scheme: 'bearer',
-          bearerFormat: 'JWT',
-          description: 'From POST /api/v1/auth/token (API key) or POST /api/v1/auth/login.',
-        },
-        operator: {
-          type: 'http',
-          scheme: 'bearer',
-          description: 'The OPERATOR_TOKEN of whoever runs the platform.',
-        },
-      },
+      securitySchemes,
       schemas: {
-        Error: {
-          type: 'object',
-          required: ['detail', 'code', 'request_id'],
-          properties: {
-            detail: { type: 'string' },
-            code: { type: 'string', enum: Object.keys(faults) },
-            request_id: { type: 'string' },
-          },
-        },
+        Error: errorSchema,
         ...Object.fromEntries(
           Object.entries(events).map(([type, schema]) => [`event.${type}`, schema]),
         ),

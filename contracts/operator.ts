@@ -1,7 +1,7 @@
 import { Type as t } from 'typebox'
 import { contract, filled, page } from './contract.ts'
 
-/** What a plugin may take of the thread that it runs in. */
+/** Memory and time that a plugin's thread may use. */
 export const bounds = {
   memory_mb: filled(
     t.Integer({
@@ -43,7 +43,9 @@ const Plugin = t.Object({
 const name = { name: t.String({ pattern: '^[a-z][a-z0-9-]{0,79}$', example: 'greeter' }) }
 const row = { auth: 'operator', faults: ['PLUGIN_REFUSED'] } as const
 
-/** For whoever runs the platform, with OPERATOR_TOKEN; no user's token is taken here. */
+/**
+ * Operations for whoever runs the platform, with OPERATOR_TOKEN. A user's token is refused here.
+ */
 export const operator = contract({
   'GET /operator/plugins': { auth: 'operator', summary: 'List the plugins', reply: page(Plugin) },
   'POST /operator/plugins': {

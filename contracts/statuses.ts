@@ -1,5 +1,5 @@
-// Which faults an operation can answer: those that follow from its row, and those that it names.
-// One rule for the document and the checks.
+// The faults that an operation can answer: those that follow from its row, and those that the row
+// names. The OpenAPI document and the checks share this rule.
 import type { Operation } from './contract.ts'
 import { faults, type FaultCode } from './faults.ts'
 
@@ -33,7 +33,7 @@ export function faultsOf(operation: Operation): readonly FaultCode[] {
   return [...new Set([...codes, ...(operation.faults ?? [])])]
 }
 
-/** Status → the codes that come with it, smallest status first. */
+/** Status → its fault codes, lowest status first. */
 export function statusesOf(operation: Operation): ReadonlyMap<number, readonly FaultCode[]> {
   const codes = faultsOf(operation)
   return new Map(

@@ -7,21 +7,21 @@ import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import { CopyMark, type StorageEngine } from '#ports/storage.ts'
 import { bindAdapters, foldersOf } from './adapters.ts'
-import { createDesiredState } from './management/desired-state.ts'
+import { createDesiredState, type DesiredStateStore } from './management/desired-state.ts'
 import { createModuleLoader } from './module-loader.ts'
-import type { PluginRegistry } from './kernel-ports.ts'
+import type { Broadcasting, PluginRegistry } from './kernel-ports.ts'
 import { createKernel, type Kernel } from './kernel.ts'
-import { createCrashes } from './loading/crashes.ts'
+import { createCrashes, type Crashes } from './loading/crashes.ts'
 import { createLog } from './telemetry/log.ts'
 import { createBroadcast } from './management/broadcast.ts'
 import type { Plugin } from './plugin.ts'
-import { createPluginRegistry } from './management/plugin-registry.ts'
+import { createPluginRegistry, type RegistryService } from './management/plugin-registry.ts'
 import { readSettings, type Environment, type Settings } from './settings.ts'
 import { createIsolation } from './isolation/proxy-plugin.ts'
 
 export type Booted = {
   readonly kernel: Kernel
-  readonly roster: PluginRegistry
+  readonly pluginRegistry: PluginRegistry
   readonly settings: Settings
   readonly engine: <T>(port: string) => T
   readonly log: Log
@@ -61,31 +61,105 @@ async function refuseHalfCopy(storage: StorageEngine): Promise<void> {
     })
 }
 
-export async function boot({
-  env,
-  given = {},
-  plugins,
-  strict = false,
-  guarded,
-  write = line => process.stderr.write(line),
-}: Options): Promise<Booted> {
+/**
+ * Holds what nobody caught against the plugin that threw it. It only looks: what becomes of the
+ * process is for others to say.
+ */
+const blameServing =
+  ({
+    crashes,
+    pluginRegistry,
+    log,
+  }: {
+    crashes: Crashes
+    pluginRegistry: PluginRegistry
+    log: Log
+  }) =>
+  (error: unknown): string | undefined => {
+    try {
+      return crashes.record(
+        error,
+        pluginRegistry.list().map(({ source: entry, name }) => ({ entry, name })),
+      )
+    } catch (failure) {
+      log('warn', 'plugin.crash_record', { error: failure })
+      return undefined
+    }
+  }
+
+type Following = {
+  readonly pluginRegistry: RegistryService
+  readonly choices: DesiredStateStore
+  readonly peers: Broadcasting
+  readonly clock: Clock
+  readonly log: Log
+}
+/** Does here what operators chose at other processes, until the signal. */
+function followOthers(
+  { pluginRegistry, choices, peers, clock, log }: Following,
+  signal: AbortSignal,
+): void {
+  const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
+  const reconcile = () =>
+    void pluginRegistry
+      .reconcile()
+      .then(
+        ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
+        failed,
+      )
+  peers.subscribe('plugins', what =>
+    what === null
+      ? reconcile()
+      : void pluginRegistry.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
+  )
+  // A hint may be lost.
+  void (async () => {
+    for (;;) {
+      await clock.sleep(choicesMs, signal)
+      if ((await choices.refresh().catch(() => false)) || pluginRegistry.isBehind()) reconcile()
+    }
+  })().catch(() => undefined)
+}
+
+function settingsFrom(env: Environment): Settings {
   const settings = readSettings(env)
   if (settings.PLUGINS_DIR !== undefined && !existsSync(settings.PLUGINS_DIR))
     throw fault('INVALID_FIELD', { field: 'PLUGINS_DIR', why: 'is no folder' })
-  // The clock comes first, for the log's lines are dated by it too.
+  return settings
+}
+
+/** It comes before the other ports, for the log's lines are dated by it too. */
+async function openClock(env: Environment, settings: Settings): Promise<Clock> {
   const silent: Log = () => undefined
-  const clock = (given['clock'] ??
-    (await bindAdapters({ env, settings, log: silent, only: ['clock'] })).engine<Clock>(
-      'clock',
-    )) as Clock
-  const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
-  const generations = createModuleLoader(clock.id())
-  const threads = createIsolation({
+  const engines = await bindAdapters({ env, settings, log: silent, only: ['clock'] })
+  return engines.engine<Clock>('clock')
+}
+
+const isolationFor = (settings: Settings, clock: Clock) =>
+  createIsolation({
     clock,
     clockUrl: settings.CLOCK_URL,
     folders: foldersOf(settings),
     stepMs: settings.PLUGIN_STEP_MS,
   })
+
+const crashesFor = (settings: Settings, clock: Clock, log: Log) =>
+  createCrashes({
+    dataDir: settings.DATA_DIR,
+    now: clock.now,
+    log,
+    endsMax: settings.PLUGIN_CRASHES_MAX,
+    withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
+  })
+
+export async function boot(options: Options): Promise<Booted> {
+  const { env, given = {}, plugins, strict = false, guarded } = options
+  const { write = line => process.stderr.write(line) } = options
+  const settings = settingsFrom(env)
+  const clock = (given['clock'] as Clock | undefined) ?? (await openClock(env, settings))
+  const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
+  const generations = createModuleLoader(clock.id())
+  const threads = isolationFor(settings, clock)
   const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch(
     (error: unknown) => {
       generations.close()
@@ -94,12 +168,8 @@ export async function boot({
   )
   const storage = engines.engine<StorageEngine>('storage')
   const choices = createDesiredState({ dataDir: settings.DATA_DIR, storage })
-  const peers = createBroadcast({
-    eventlog: engines.engine<EventlogEngine>('eventlog'),
-    clock,
-    log,
-    alone: storage.exclusive,
-  })
+  const eventlog = engines.engine<EventlogEngine>('eventlog')
+  const peers = createBroadcast({ eventlog, clock, log, exclusive: storage.exclusive })
   const kernel = createKernel({
     env: { ...env, DATA_DIR: settings.DATA_DIR },
     settings,
@@ -107,16 +177,10 @@ export async function boot({
     log,
     strict,
     peers,
-    roster: () => roster,
+    pluginRegistry: () => pluginRegistry,
   })
-  const crashes = createCrashes({
-    dataDir: settings.DATA_DIR,
-    now: clock.now,
-    log,
-    endsMax: settings.PLUGIN_CRASHES_MAX,
-    withinMs: settings.PLUGIN_CRASH_HOURS * 3_600_000,
-  })
-  const roster = createPluginRegistry({
+  const crashes = crashesFor(settings, clock, log)
+  const pluginRegistry = createPluginRegistry({
     choices,
     crashes,
     changed: what => peers.publish('plugins', what ?? null),
@@ -124,25 +188,9 @@ export async function boot({
     generations,
     threads,
     log,
-    become: kernel.become,
-    within: kernel.within,
-    refused: kernel.refused,
-    check: kernel.check,
-    bring: kernel.bring,
-    generationOf: name => kernel.host.plugins().find(plugin => plugin.name === name)?.generation,
+    kernel,
   })
-  // It only looks: what becomes of the process is for others to say.
-  const blame = (error: unknown): string | undefined => {
-    try {
-      return crashes.record(
-        error,
-        roster.list().map(({ source: entry, name }) => ({ entry, name })),
-      )
-    } catch (failure) {
-      log('warn', 'plugin.crash_record', { error: failure })
-      return undefined
-    }
-  }
+  const blame = blameServing({ crashes, pluginRegistry, log })
   if (guarded) process.on('uncaughtExceptionMonitor', blame)
   const following = new AbortController()
   const stop = () => {
@@ -153,35 +201,21 @@ export async function boot({
       process.off('uncaughtExceptionMonitor', blame)
     })
   }
-  const followOthers = () => {
-    const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
-    const reconcile = () =>
-      void roster
-        .reconcile()
-        .then(
-          ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
-          failed,
-        )
-    peers.subscribe('plugins', what =>
-      what === null
-        ? reconcile()
-        : void roster.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
-    )
-    // A hint may be lost.
-    void (async () => {
-      for (;;) {
-        await clock.sleep(choicesMs, following.signal)
-        if ((await choices.refresh().catch(() => false)) || roster.isBehind()) reconcile()
-      }
-    })().catch(() => undefined)
-  }
   try {
     await refuseHalfCopy(storage)
-    await roster.begin(plugins)
-    if (choices.shared) followOthers()
+    await pluginRegistry.begin(plugins)
+    if (choices.shared)
+      followOthers({ pluginRegistry, choices, peers, clock, log }, following.signal)
   } catch (error) {
     await stop()
     throw error
   }
-  return { kernel: { ...kernel, stop }, roster, settings, engine: engines.engine, log, blame }
+  return {
+    kernel: { ...kernel, stop },
+    pluginRegistry,
+    settings,
+    engine: engines.engine,
+    log,
+    blame,
+  }
 }

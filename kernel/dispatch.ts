@@ -1,32 +1,18 @@
 // One request's walk: who calls, how often, with what; then the handler; then the answer, once
 // everything behind it is on disk.
-import {
-  isReply,
-  type Bytes,
-  type Caller,
-  type WireEvent,
-  type WireEvents,
-} from '#contracts/contract.ts'
+import { isReply, type Bytes, type WireEvents } from '#contracts/contract.ts'
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import { faultsOf, isSchema, successOf } from '#contracts/statuses.ts'
 import type { Log } from '#ports/adapter.ts'
-import { addressGroup } from '#ports/address.ts'
 import type { HttpAnswer, HttpRequest } from '#ports/http.ts'
-import type { RateLimiter } from '#ports/limits.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import type { Endpoint } from './endpoint.ts'
-import type { OpenStreams } from './access/open-streams.ts'
-import type { Authenticator } from './plugin.ts'
+import { createAccessControl, type AccessParts } from './access/access-control.ts'
 import { cursorOf, parseQuery, readBody } from './request.ts'
 
-type Around = {
-  readonly authenticators: () => readonly Authenticator[]
-  /** Does the plugin serve this organisation (undefined: anybody)? */
-  readonly isEnabled: (plugin: string, orgId: string | undefined) => boolean
-  readonly limiter: RateLimiter
+type Around = AccessParts & {
   readonly engines: Pick<Engines, 'durable' | 'epoch'>
-  readonly streams: OpenStreams
   readonly log: Log
   readonly traces: Tracer
   /** Tests and development: replies and faults are held against the contract. */
@@ -86,65 +72,13 @@ function refusalOf(error: unknown, id: string): HttpAnswer {
   }
 }
 
-export function createDispatcher({
-  authenticators,
-  isEnabled,
-  limiter,
-  engines,
-  streams,
-  log,
-  traces,
-  strict,
-}: Around) {
-  const authenticate = async (kind: string, request: HttpRequest): Promise<Caller | undefined> => {
-    if (kind === 'public') return undefined
-    for (const each of authenticators()) {
-      const caller = each.kind === kind ? await each.authenticate(request.headers) : undefined
-      if (caller) return caller
-    }
-    throw kind === 'user' ? fault('UNAUTHENTICATED') : fault('CREDENTIAL_REFUSED', { kind })
-  }
-  /** A stream goes on only as long as its caller could ask for it again. */
-  const guardOf =
-    ({ operation, instance }: Endpoint, request: HttpRequest, caller: Caller | undefined) =>
-    (events: WireEvents): WireEvents => {
-      if (Array.isArray(events)) return events
-      const check = async () => {
-        const today = await authenticate(operation.auth ?? 'user', request)
-        if (today?.orgId !== caller?.orgId) throw fault('UNAUTHENTICATED')
-        if (!isEnabled(instance.plugin.name, today?.orgId))
-          throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
-      }
-      return streams.guard(events as AsyncIterable<readonly WireEvent[]>, {
-        userId: caller?.userId,
-        check,
-        signal: request.signal,
-      })
-    }
-  const limit = async (
-    { operation, instance }: Endpoint,
-    subject: { user: string | undefined; address: string },
-  ) => {
-    if (!operation.limit) return
-    const { name, by } = operation.limit
-    const wait = await limiter.take(
-      name,
-      subject[by] ?? addressGroup(subject.address),
-      instance.rates[name]!,
-    )
-    if (wait > 0)
-      throw fault(
-        'RATE_LIMITED',
-        { limit: name, seconds: Math.ceil(wait / 1000) },
-        { retryAfterMs: wait },
-      )
-  }
+export function createDispatcher({ engines, log, traces, strict, ...parts }: Around) {
+  const access = createAccessControl(parts)
   const call = async (endpoint: Endpoint, request: HttpRequest): Promise<HttpAnswer> => {
     const { operation, checks, instance, handler } = endpoint
-    const caller = await authenticate(operation.auth ?? 'user', request)
-    if (!isEnabled(instance.plugin.name, caller?.orgId))
-      throw fault('ROUTE_NOT_FOUND', { method: request.method, path: request.route })
-    await limit(endpoint, { user: caller?.userId, address: request.address })
+    const caller = await access.authenticate(endpoint, request)
+    access.checkEnabled(endpoint, request, caller)
+    await access.limit(endpoint, { user: caller?.userId, address: request.address })
     const params = checks.params?.(request.params) ?? {}
     // What nobody asks for is not read either: nothing of it can be wrong.
     const raw = checks.query || operation.reply === 'sse' ? parseQuery(request.query) : {}
@@ -169,7 +103,7 @@ export function createDispatcher({
         await instance.within(values, handler),
         engines,
         epoch,
-        guardOf(endpoint, request, caller),
+        access.guardOf(endpoint, request, caller),
       )
       return caller ? { ...answer, user: caller.userId } : answer
     } catch (cause) {

@@ -11,21 +11,21 @@ export {
   type Deps,
   type ItemRules,
   type May,
-  type Own,
+  type PluginContext,
   type Plugin,
   type Point,
 } from './plugin.ts'
 export {
   Host,
-  Broadcast as Peers,
+  Broadcast,
   Plugins,
   type Check,
-  type KernelInfo as Introspection,
-  type PluginStatus as Listed,
+  type KernelInfo,
+  type PluginStatus,
   type MountedOperation,
-  type Broadcasting as Peering,
+  type Broadcasting,
   type Role,
-  type PluginRegistry as Roster,
+  type PluginRegistry,
 } from './kernel-ports.ts'
 export {
   reply,

@@ -49,7 +49,7 @@ export function createKernelInfo({
     processId: clock.id(),
     metrics,
     serving,
-    alone: () => Promise.resolve(),
+    previousDrained: () => Promise.resolve(),
     recheck: userId => streams.recheck(userId),
     async exposition() {
       const parts = await Promise.all(

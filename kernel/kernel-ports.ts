@@ -40,7 +40,7 @@ export type KernelInfo = {
    * Resolves when the generations that this one replaced are undone: what they let go of may be
    * taken up.
    */
-  alone(): Promise<void>
+  previousDrained(): Promise<void>
   /**
    * This user's rights have changed: the callers of the user's event streams at this process are
    * checked again, now.

@@ -1,47 +1,25 @@
-// Loads plugins, swaps them and stops them. Boot, reload, unload and stop are one algorithm: from
-// the living set to another.
-import type { Registry } from 'prom-client'
+// The parts of one process: it answers requests to the plugins that serve, exchanges them and stops
+// them.
 import type { Log } from '#ports/adapter.ts'
-import { isFault } from '#contracts/faults.ts'
-import { SystemClock, type Clock } from '#ports/clock.ts'
-import type { HttpReport, HttpServer, Route } from '#ports/http.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { HttpReport, HttpServer } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
-import type { Queue } from '#ports/queue.ts'
-import type { StorageEngine } from '#ports/storage.ts'
-import type { Token } from '#ports/token.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from './adapters.ts'
 import { createDispatcher } from './dispatch.ts'
 import type { Installation, RunnableCommand } from './cli/commands.ts'
-import { Host, Broadcast, Plugins, type Broadcasting } from './kernel-ports.ts'
-import { createInstance, type Instance } from './instance.ts'
+import { createExchange } from './exchange.ts'
+import type { Broadcasting } from './kernel-ports.ts'
 import { createKernelInfo } from './kernel-info.ts'
 import { stayAwake } from './loading/awake.ts'
-import { checkDeclared } from './loading/declared.ts'
-import { createJobs } from './loading/jobs.ts'
-import { checkItems } from './loading/items.ts'
-import { createSteps, stopUndoMsMax } from './loading/steps.ts'
+import { stopUndoMsMax } from './loading/steps.ts'
 import type { RegistryService } from './management/plugin-registry.ts'
 import { createMetrics } from './telemetry/metrics.ts'
+import { createRequestLog } from './telemetry/request-log.ts'
 import { createOpenStreams } from './access/open-streams.ts'
-import { affected, dependencyOrderOf, type DependencyOrder } from './dependency-order.ts'
-import {
-  Authenticators,
-  PluginFiles,
-  type Authenticator,
-  type Plugin,
-  type Scope,
-} from './plugin.ts'
-import { httpSettings, readConfig, readRates, type Environment, type Settings } from './settings.ts'
-import {
-  emptyRoutingTable,
-  methodOf,
-  createRoutingTable,
-  type RoutingTable,
-} from './routing-table.ts'
-import { defineCollection } from './scoped-ports/define.ts'
-import { declaredPeers } from './scoped-ports/declared.ts'
-import { scopedPort } from './scoped-ports/face.ts'
+import { Authenticators, PluginFiles, type Authenticator, type Scope } from './plugin.ts'
+import { httpSettings, type Environment, type Settings } from './settings.ts'
+import { createTokenResolver } from './scoped-ports/token-resolver.ts'
 
 export type KernelParts = {
   readonly env: Environment
@@ -51,34 +29,21 @@ export type KernelParts = {
   readonly strict?: boolean
   readonly peers: Broadcasting
   /** Who changes the set of plugins, for those that may ask for it. */
-  readonly roster: () => RegistryService
+  readonly pluginRegistry: () => RegistryService
 }
 
-export function createKernel({
-  env,
-  settings,
-  engines,
-  log,
-  peers,
-  roster,
-  strict = false,
-}: KernelParts) {
+export function createKernel(parts: KernelParts) {
+  const { settings, engines, log, pluginRegistry, strict = false } = parts
   const clock = engines.engine<Clock>('clock')
   const http = engines.engine<HttpServer>('http')
   const metrics = createMetrics(
     engines.metrics(() =>
-      [...table.instances.values()].flatMap(({ plugin }) => Object.keys(plugin.jobs ?? {})),
+      [...exchange.table().instances.values()].flatMap(({ plugin }) =>
+        Object.keys(plugin.jobs ?? {}),
+      ),
     ),
   )
-  const jobs = createJobs(engines.engine<Queue>('queue'), settings.ROLE, metrics.job)
-  const steps = createSteps({ clock, msMax: settings.PLUGIN_STEP_MS })
-  let table = emptyRoutingTable
-  let generation = 0
   let serving = false
-  let changing: Promise<unknown> = Promise.resolve()
-  /** Generations that were replaced and still have calls inside. */
-  const draining = new Set<Promise<unknown>>()
-
   const streams = createOpenStreams({ clock })
   const host = createKernelInfo({
     streams,
@@ -86,13 +51,13 @@ export function createKernel({
     clock,
     engines,
     metrics: metrics.registry,
-    table: () => table,
+    table: () => exchange.table(),
     serving: () => serving,
   })
-  const dispatcher = createDispatcher({
+  const { handle, refuse } = createDispatcher({
     authenticators: () =>
-      (table.points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
-    isEnabled: (plugin, orgId) => roster().isEnabled(plugin, orgId),
+      (exchange.table().points.get(Authenticators.id)?.items ?? []) as readonly Authenticator[],
+    isEnabled: (plugin, orgId) => pluginRegistry().isEnabled(plugin, orgId),
     limiter: engines.engine<RateLimiter>('limits'),
     traces: engines.engine<Tracer>('traces'),
     engines,
@@ -100,268 +65,47 @@ export function createKernel({
     log,
     strict,
   })
-  const isPort = (token: Token) =>
-    token.id === Host.id ||
-    token.id === Plugins.id ||
-    token.id === Broadcast.id ||
-    engines.entries().some(([name]) => token.id === `port:${name}`)
-
   /** The same list each time, unless something is limited to some organisations. */
   const itemsFor = (point: string, scope: Scope | undefined): readonly unknown[] => {
-    const { items = [], plugins = [] } = table.points.get(point) ?? {}
-    return roster().isLimited()
-      ? items.filter((_, i) => roster().isEnabled(plugins[i]!, scope?.orgId))
+    const { items = [], plugins = [] } = exchange.table().points.get(point) ?? {}
+    return pluginRegistry().isLimited()
+      ? items.filter((_, i) => pluginRegistry().isEnabled(plugins[i]!, scope?.orgId))
       : items
   }
 
-  /** All emails of one plugin, to whomever. */
-  const mailWait = (plugin: string) =>
-    engines.engine<RateLimiter>('limits').take('emails of a plugin', plugin, {
-      count: settings.MAIL_PER_PLUGIN_PER_HOUR,
-      perMs: 3_600_000,
-    })
-
-  const build = async (
-    plan: DependencyOrder,
-    plugin: Plugin,
-    fresh: ReadonlyMap<string, Instance>,
-    alone: Promise<void>,
-  ): Promise<Instance> => {
-    for (const collection of plugin.collections ?? []) {
-      const define = () => defineCollection(engines.engine<StorageEngine>('storage'), collection)
-      await steps.within(`defining the collection ${collection.name}`, define, {
-        msMax: settings.PLUGIN_DEFINE_MS,
-        setting: 'PLUGIN_DEFINE_MS',
-      })
-    }
-    const given = (token: Token, registry: Registry): unknown => {
-      if (token.id === Host.id) return { ...host, metrics: registry, alone: () => alone }
-      if (token.id === Plugins.id) return roster()
-      if (token.id === Broadcast.id) return declaredPeers(peers, plugin)
-      if (token.id === SystemClock.id) return clock
-      if (token.kind === 'point') return (scope?: Scope) => itemsFor(token.id, scope)
-      if (token.kind === 'port')
-        return scopedPort(
-          token.id,
-          engines.engine(token.id.slice('port:'.length)),
-          plugin,
-          mailWait,
-        )
-      const { plugin: provider, service } = plan.providers.get(token.id)!
-      return (fresh.get(provider) ?? table.instances.get(provider)!).service(service)
-    }
-    return createInstance({
-      plugin,
-      generation: ++generation,
-      config: readConfig(plugin, env),
-      rates: readRates(plugin, env),
-      log,
-      clock,
-      steps,
-      given,
-    })
-  }
-
-  const rowsOf = ({ endpoints }: RoutingTable): Route[] =>
-    [...endpoints]
-      .filter(([, { operation }]) => settings.ROLE !== 'worker' || operation.everywhere)
-      .map(([id, endpoint]) => ({
-        method: methodOf(endpoint),
-        path: endpoint.path,
-        handle: request => dispatcher.handle(table.endpoints.get(id), request),
-      }))
-  /** The only visible moment: synchronous, and whole or not at all. */
-  const swap = (next: RoutingTable) => {
-    const sameRows = [...table.endpoints.keys()].join() === [...next.endpoints.keys()].join()
-    const isNew = (instance: Instance) => table.instances.get(instance.plugin.name) !== instance
-    // What others may still refuse comes before the table; refused, it is as it was.
-    try {
-      for (const instance of next.instances.values()) jobs.take(instance)
-      // Routes look their endpoint up at each call, so only another set of rows is the server's
-      // business.
-      if (!sameRows) http.routes(rowsOf(next))
-    } catch (error) {
-      for (const instance of next.instances.values()) if (isNew(instance)) void jobs.drop(instance)
-      if (!sameRows) http.routes(rowsOf(table))
-      throw error
-    }
-    table = next
-  }
-  /** What a stop is waiting for. */
-  let left = ''
-  const inTime = (work: Promise<unknown>, until: number): Promise<unknown> => {
-    const enough = new AbortController()
-    const late = clock
-      .sleep(Math.max(0, until - clock.monotonic()), enough.signal)
-      .catch(() => undefined)
-    return Promise.race([work, late]).finally(() => enough.abort())
-  }
-  const undone = (instance: Instance, drainMs: number) =>
-    instance.retire(drainMs).catch((error: unknown) =>
-      log('error', 'plugin.undo', {
-        plugin: instance.plugin.name,
-        generation: instance.generation,
-        error,
-      }),
-    )
-  const retire = async (instance: Instance, until: number) => {
-    left = `plugin:${instance.plugin.name}`
-    const stopped = jobs.drop(instance)
-    await undone(instance, Math.max(0, until - clock.monotonic()))
-    // A job that does not end is the queue's to give up.
-    await inTime(stopped, until)
-  }
-
-  /**
-   * Whoever takes a service goes before its provider; all of them together are waited for no longer
-   * than one.
-   */
-  const retireAll = async (
-    old: readonly Instance[],
-    until = clock.monotonic() + settings.DRAIN_MS,
-  ): Promise<void> => {
-    for (const instance of old.toReversed()) await retire(instance, until)
-  }
-  /**
-   * Whatever lives on records of the old version must be able to live on with the new one, or there
-   * must be none.
-   */
-  const refuseStranding = async (changed: ReadonlySet<string>, plan: DependencyOrder) => {
-    for (const { plugin, cradle } of table.instances.values()) {
-      const next = plan.order.find(({ name }) => name === plugin.name)
-      if (
-        !plugin.records ||
-        (next && !changed.has(plugin.name)) ||
-        plugin.records.reads.every(format => next?.records?.reads.includes(format))
-      )
-        continue
-      for (const [format, count] of Object.entries(
-        await steps.within(`counting the records of ${plugin.name}`, () =>
-          plugin.records!.live(cradle as never),
-        ),
-      )) {
-        if (count === 0 || next?.records?.reads.includes(format)) continue
-        const fails = next
-          ? `${next.name} ${next.version} cannot read`
-          : `Without ${plugin.name} nobody reads`
-        throw new Error(`${fails} ${format}, which ${count} live ${plugin.records.of} hold.`)
-      }
-    }
-  }
-
-  /** What serves already was checked when it came. */
-  const checkFresh = (plugins: readonly Plugin[]) =>
-    plugins
-      .filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin)
-      .forEach(checkDeclared)
-
-  const transition = async (plugins: readonly Plugin[]) => {
-    const alone = Promise.withResolvers<void>()
-    checkFresh(plugins)
-    const plan = dependencyOrderOf(plugins, isPort)
-    const fresh = new Map<string, Instance>()
-    const changed = new Set(
-      plan.order
-        .filter(plugin => table.instances.get(plugin.name)?.plugin !== plugin)
-        .map(({ name }) => name),
-    )
-    const rebuilt = affected(plan, changed)
-    try {
-      for (const plugin of plan.order)
-        if (rebuilt.has(plugin.name))
-          fresh.set(
-            plugin.name,
-            await build(plan, plugin, fresh, alone.promise).catch(blame(plugin, 'cannot be built')),
-          )
-      const next = createRoutingTable(
-        table,
-        new Map(
-          plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!]),
-        ),
-        strict,
-      )
-      checkItems(next.points, next.instances, name => fresh.has(name))
-      for (const { plugin, cradle } of fresh.values())
-        if (plugin.health) {
-          await steps
-            .within('its health', () => plugin.health!(cradle as never))
-            .catch(blame(plugin, 'is not healthy'))
-        }
-      await refuseStranding(changed, plan)
-      const old = [...table.instances.values()].filter(
-        instance => next.instances.get(instance.plugin.name) !== instance,
-      )
-      swap(next)
-      for (const name of fresh.keys()) metrics.loaded(name)
-      const drained = retireAll(old).finally(() => draining.delete(drained))
-      draining.add(drained)
-      void drained.then(alone.resolve)
-      return { drained }
-    } catch (error) {
-      for (const instance of [...fresh.values()].reverse())
-        if (table.instances.get(instance.plugin.name) !== instance) await undone(instance, 0)
-      throw error
-    }
-  }
+  const tokens = createTokenResolver({ ...parts, clock, host, itemsFor })
+  const exchange = createExchange({ ...parts, strict, metrics, tokens, handle })
 
   return {
     host,
     /** Bounds a step of loading a plugin. */
-    within: steps.within,
+    within: exchange.within,
+    applyPlugins: exchange.applyPlugins,
+    check: exchange.check,
     /** A plugin was refused before it came to a change. */
     refused: metrics.refused,
     /** Brings a plugin's file that is not here; false where no plugin knows of it. */
-    async bring(entry: string): Promise<boolean> {
-      for (const files of (table.points.get(PluginFiles.id)?.items ?? []) as readonly PluginFiles[])
-        if (await files.bring(entry)) return true
+    async fetchFile(entry: string): Promise<boolean> {
+      const { items = [] } = exchange.table().points.get(PluginFiles.id) ?? {}
+      for (const files of items as readonly PluginFiles[])
+        if (await files.fetchFile(entry)) return true
       return false
-    },
-    /**
-     * From the living plugins to these; what is the same value stays untouched. A failure leaves
-     * the old set serving and says why. One change at a time; resolves at the swap, `drained` when
-     * the old generations are undone.
-     */
-    become(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
-      const turn = changing.then(() => transition(plugins))
-      changing = turn.catch(metrics.refused)
-      return turn
-    },
-    /** Refuses what cannot be planned or configured together, without building anything. */
-    check(plugins: readonly Plugin[]): void {
-      checkFresh(plugins)
-      for (const plugin of dependencyOrderOf(plugins, isPort).order)
-        [readConfig, readRates].forEach(read => read(plugin, env))
     },
     async listen(): Promise<{ port: number }> {
       metrics.gaugeStreams(() => http.openStreams())
-      const level = settings.LOG_REQUESTS ? 'info' : 'debug'
-      const isTold = settings.LOG_REQUESTS || settings.LOG_LEVEL === 'debug'
+      const logRequest = createRequestLog(settings, log, id => exchange.table().endpoints.get(id))
       const report: HttpReport = entry => {
         metrics.report(entry)
-        if (!isTold) return
-        const { method, route, status, id, seconds } = entry
-        const instance = table.endpoints.get(`${method} ${route}`)?.instance
-        log(level, 'request.ended', {
-          method,
-          route,
-          status,
-          ms: Math.round(seconds * 1e4) / 10,
-          request_id: id,
-          plugin: instance?.plugin.name,
-          generation: instance?.generation,
-        })
+        logRequest?.(entry)
       }
-      const listening = await http.listen(httpSettings(settings), {
-        report,
-        refuse: dispatcher.refuse,
-      })
+      const listening = await http.listen(httpSettings(settings), { report, refuse })
       serving = true
       return listening
     },
     /** What the plugins offer on the command line; `installation` is for those with `offline`. */
     commands: (installation?: Installation): Map<string, RunnableCommand> =>
       new Map(
-        [...table.instances.values()].flatMap(instance =>
+        [...exchange.table().instances.values()].flatMap(instance =>
           Object.entries(instance.plugin.commands ?? {}).map(
             ([name, one]): [string, RunnableCommand] => {
               const run = (deps: never, given: unknown) =>
@@ -374,7 +118,7 @@ export function createKernel({
         ),
       ),
     /** What the stop under way is waiting for. */
-    left: () => left,
+    left: exchange.waitingFor,
     /**
      * Ready turns false at once; streams end (clients resume elsewhere), calls and jobs drain, then
      * everything is undone in reverse.
@@ -384,31 +128,13 @@ export function createKernel({
       serving = false
       const until = clock.monotonic() + settings.DRAIN_MS
       const undoneUntil = until + stopUndoMsMax
-      // A change that is under way ends here: what waits in its place is not loaded.
-      steps.stop(undoneUntil)
-      left = 'port:http'
-      await inTime(http.close(), until)
-      left = 'a change of plugins'
-      await inTime(changing, undoneUntil)
-      await inTime(Promise.all(draining), undoneUntil)
-      await retireAll([...table.instances.values()], until)
-      table = emptyRoutingTable
-      left = 'the ports'
-      await inTime(engines.close(), clock.monotonic() + stopUndoMsMax)
+      exchange.refuseChanges(undoneUntil)
+      await exchange.waitFor('port:http', () => http.close(), until)
+      await exchange.retireAll(until, undoneUntil)
+      const closedUntil = clock.monotonic() + stopUndoMsMax
+      await exchange.waitFor('the ports', () => engines.close(), closedUntil)
       sleep()
     },
   }
 }
 export type Kernel = ReturnType<typeof createKernel>
-
-/**
- * The culprit's name before whatever its code threw; faults of the platform name theirs themselves.
- */
-const blame =
-  ({ name, version }: Plugin, what: string) =>
-  (error: unknown) =>
-    Promise.reject(
-      isFault(error)
-        ? error
-        : new Error(`${name} ${version} ${what}: ${(error as Error).message}`, { cause: error }),
-    )

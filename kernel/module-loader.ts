@@ -59,7 +59,7 @@ const digestOf = (url: string): string => {
 }
 
 /** A syntax error says where only in the first line of its stack. */
-function told(error: unknown, entry: string): Error {
+function importError(error: unknown, entry: string): Error {
   const { message, stack = '' } = error as Error
   const place =
     error instanceof SyntaxError && stack.startsWith('file:')
@@ -164,7 +164,7 @@ export function createModuleLoader(id: string) {
         }
       } catch (error) {
         views.set(folder, before)
-        throw told(error, entry)
+        throw importError(error, entry)
       }
     },
     close: () => hooks.deregister(),

@@ -2,7 +2,7 @@
 import { Type as t, type Static, type TSchema } from 'typebox'
 import type { Auth, Caller, Contract, Routes } from '#contracts/contract.ts'
 import type { Log } from '#ports/adapter.ts'
-import type { Rate } from '#ports/limits.ts'
+import type { Rate, RateSpec } from '#ports/limits.ts'
 import type { JobOptions } from '#ports/queue.ts'
 import type { Collection, Doc } from '#ports/storage.ts'
 import type { Json, Token } from '#ports/token.ts'
@@ -17,10 +17,7 @@ export const service = <T>(name: string, version = '1.0.0'): Token<T, 'service'>
   kind: 'service',
   version,
 })
-/**
- * What each item of a point is held against before it serves; a plugin whose item does not fit is
- * refused.
- */
+/** What each item of a point must satisfy. A plugin with an item that does not fit is refused. */
 export type ItemRules = {
   /** A field of which no two items have the same value. */
   readonly unique?: string
@@ -59,7 +56,7 @@ export type Uses = Readonly<Record<string, Token>>
 export type Deps<U> = { [K in keyof U]: Given<U[K]> }
 
 /** What the kernel gives to everything that a plugin makes. */
-export type Own<Config> = {
+export type PluginContext<Config> = {
   /** Its settings, checked and with their defaults. */
   config: Config
   /** The plugin's rates, as the operator set them. */
@@ -158,7 +155,8 @@ export type May = {
 
 type AnyCollection = Omit<Collection, 'type'> & { readonly type?: unknown }
 
-export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoInfer<S>> = {
+type PluginDeps<U, K extends TSchema, S> = Deps<U> & PluginContext<Static<K>> & NoInfer<S>
+export type Spec<C, U, K extends TSchema, S, D = PluginDeps<U, K, S>> = {
   /**
    * The prefix of its settings and of what it logs. Two plugins of one name do not serve together.
    */
@@ -181,7 +179,7 @@ export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoIn
   /** Each property is a setting: `<PLUGIN>_<PROPERTY>`, or the name in its `x-env`. */
   readonly config?: K
   /** Rates that its contract names, or that it takes itself; each is a LIMITS_* setting. */
-  readonly limits?: Readonly<Record<string, Rate>>
+  readonly limits?: Readonly<Record<string, RateSpec>>
   /**
    * Its documents: made, with their indexes, before it serves; no other plugin's storage knows
    * them.
@@ -198,7 +196,7 @@ export type Spec<C, U, K extends TSchema, S, D = Deps<U> & Own<Static<K>> & NoIn
   readonly names?: 'unprefixed'
   /** Made once a generation from deps, settings and each other, in whatever order they need. */
   readonly services?: {
-    readonly [N in keyof S]: (deps: Deps<U> & Own<Static<K>> & NoInfer<S>) => S[N]
+    readonly [N in keyof S]: (deps: PluginDeps<U, K, S>) => S[N]
   }
   /** Which of its services other plugins may take, and under which token. */
   readonly provides?: { readonly [N in keyof NoInfer<S>]?: Token<NoInfer<S>[N], 'service'> }
@@ -233,7 +231,7 @@ export type Plugin = {
   readonly mount?: 'v1' | 'root'
   readonly uses?: Uses
   readonly config?: TSchema
-  readonly limits?: Readonly<Record<string, Rate>>
+  readonly limits?: Readonly<Record<string, RateSpec>>
   readonly collections?: readonly Collection<Doc>[]
   readonly system?: readonly string[]
   readonly may?: May
@@ -286,12 +284,12 @@ export type PluginFiles = {
    * Puts the file where this path says; false where it knows nothing of it. Rejects with a sentence
    * where it has it and may not, or cannot now (UNAVAILABLE: asked again later).
    */
-  bring(entry: string): Promise<boolean>
+  fetchFile(entry: string): Promise<boolean>
 }
 /**
  * Who brings plugins' files to a process that lacks them, before they are imported. @example
  * plugins/operator/plugin.ts#contributes
  */
 export const PluginFiles = point<PluginFiles>('plugin-files', {
-  rules: { methods: { bring: 'required' } },
+  rules: { methods: { fetchFile: 'required' } },
 })

@@ -1,15 +1,18 @@
-// How an adapter presents itself: the default export of `adapters/<port>/<scheme>.ts`.
+// The shape of an adapter, which is the default export of `adapters/<port>/<scheme>.ts`.
 import type { Clock } from './clock.ts'
 
-/** `event`: two words with a dot between them; `fields` as JSON, secrets never. */
+/**
+ * Writes one log line. `event` is two words with a dot between them. `fields` are JSON and hold no
+ * secrets.
+ */
 export type Log = (
   level: 'debug' | 'info' | 'warn' | 'error',
   event: string,
   fields?: Readonly<Record<string, unknown>>,
 ) => void
 
-/** What an adapter is opened with. */
-export type Opening = {
+/** What the kernel gives an adapter when it opens the adapter. */
+export type AdapterContext = {
   /** The setting's value, its scheme included. Secrets in it never reach a log or an error. */
   readonly url: URL
   /** Absolute; relative paths in the URL are resolved against the working directory. */
@@ -18,39 +21,45 @@ export type Opening = {
   readonly clock: Clock
   readonly log: Log
   /**
-   * A credential from the environment: the variable of that name, or the content of the file that
-   * `<name>_FILE` names. Never part of a URL, a log or an error.
+   * Reads a credential from the environment: the variable of that name, or the content of the file
+   * that `<name>_FILE` names. A credential is never part of a URL, a log or an error.
    */
   secret(name: string): string | undefined
-  /** The engine of another port (unscoped), opened before this one; named in `needs`. */
+  /**
+   * The unscoped engine of another port. The kernel opened that port before this one, because
+   * `needs` names it.
+   */
   engine<T>(name: string): T
 }
 /** An adapter as a value. */
 export type Adapter<T = unknown> = {
-  /** The port's name, which is its folder's. */
+  /** The port's name, which is also the name of the adapter's folder. */
   readonly port: string
-  /** What the URL begins with, without the colon, which is its file's name. */
+  /** The scheme of the URL without the colon, which is also the name of the adapter's file. */
   readonly scheme: string
-  /** Names of ports on which it rides. */
+  /** Names of other ports whose engines this adapter uses. */
   readonly needs?: readonly string[]
-  /** What it keeps ends with the process: a check does not ask whether it survives. */
-  readonly fleeting?: true
-  /** One process at a time has it open: a check does not ask what two do to each other. */
+  /**
+   * The adapter loses its data when the process ends, so checks do not ask whether data survives.
+   */
+  readonly ephemeral?: true
+  /** Only one process at a time can open it, so checks do not ask how two processes interact. */
   readonly exclusive?: true
   /**
-   * It goes by a clock of its own (its server's), not by the opening's: a check cannot move its
+   * The adapter uses its server's clock instead of the context's clock, so checks cannot move its
    * time.
    */
-  readonly ownTime?: true
+  readonly externalClock?: true
   /**
-   * Query parameters of the URL: name → what it means and its default. An unknown one is refused.
+   * Query parameters of the URL: name → meaning and default. The kernel refuses an unknown
+   * parameter.
    */
   readonly options?: Readonly<Record<string, string>>
   /**
-   * Resolves with the port's engine when it can serve; UNAVAILABLE, or INVALID_FIELD for what the
-   * URL says.
+   * Resolves with the port's engine when the engine can serve. Rejects with UNAVAILABLE, or with
+   * INVALID_FIELD for a mistake in the URL.
    */
-  open(opening: Opening): Promise<T>
+  open(opening: AdapterContext): Promise<T>
 }
-/** An adapter is a value, as a plugin is. */
+/** Declares an adapter. An adapter is a value, as a plugin is. */
 export const defineAdapter = <T>(adapter: Adapter<T>): Adapter<T> => adapter

@@ -1,11 +1,8 @@
-// Client addresses as limits and records use them: one spelling each, and one network behind one
-// count.
+// Client addresses as limits and records use them. Each address has one spelling, and one network
+// counts as one client.
 import { isIPv4, isIPv6 } from 'node:net'
 
-/**
- * IPv6 in its one short form (RFC 5952), by way of the URL parser; IPv4 that is mapped into IPv6 as
- * IPv4.
- */
+/** Shortens IPv6 by the URL parser (RFC 5952), and turns an IPv4-mapped address into plain IPv4. */
 function shortForm(address: string): string {
   const short = new URL(`http://[${address}]/`).hostname.slice(1, -1)
   const mapped = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(short)
@@ -15,7 +12,8 @@ function shortForm(address: string): string {
 }
 
 /**
- * An address without port, brackets and zone, in its one spelling; undefined when the text is none.
+ * The address in its one spelling, without port, brackets and zone. Undefined when the text is not
+ * an address.
  */
 export function normalAddress(text: string): string | undefined {
   const bracketed = /^\[([0-9A-Fa-f:.]{2,45})(?:%[\w.-]{1,32})?\](?::\d{1,5})?$/.exec(text)?.[1]
@@ -26,8 +24,8 @@ export function normalAddress(text: string): string | undefined {
 }
 
 /**
- * Whom a limit by address counts: an IPv4 address, or the /64 network of an IPv6 address, which one
- * subscriber has whole (RFC 6177).
+ * The network that a limit by address counts. It is an IPv4 address, or the /64 network of an IPv6
+ * address: one subscriber has all of a /64 (RFC 6177).
  */
 export function addressGroup(address: string): string {
   if (!isIPv6(address)) return address

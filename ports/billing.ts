@@ -1,31 +1,34 @@
-// Whole credits. The ledger entry is the only write: it carries the balance after it; keys come
-// from identity, so that each happens once.
+// The credit ledger. Credits are whole numbers. An entry is the only write, and it carries the
+// balance after it. Each key has at most one entry, so a repeated call changes nothing.
 import { port, type Lifecycle } from './token.ts'
 
 /**
- * `credit` adds to the balance, `hold` sets aside, `capture` ends a hold and takes, `release` ends
- * one and takes nothing.
+ * `credit` adds to the balance. `hold` sets credits aside. `capture` ends a hold and takes credits.
+ * `release` ends a hold and takes nothing.
  */
 export type EntryKind = 'credit' | 'hold' | 'capture' | 'release'
 /** One movement of an organisation's credits. */
 export type Entry = {
   /** 1, 2, 3… within the organisation. */
   readonly seq: number
-  /** The caller's, or made of it: what happens under one key happens once. */
+  /**
+   * The idempotency key: chosen by the caller, or derived from the hold. Each key has at most one
+   * entry.
+   */
   readonly key: string
   readonly kind: EntryKind
   /** Change of the balance: + for a credit, - for a capture, 0 for a hold or a release. */
   readonly amount: number
-  /** Change of what is held. */
+  /** Change of the held credits. */
   readonly held: number
-  /** Both as they stand after this entry. */
+  /** Balance and held credits after this entry. */
   readonly balanceAfter: number
   readonly heldAfter: number
   readonly reason: string
   /** Milliseconds since the epoch. */
   readonly at: number
 }
-/** Whole credits. */
+/** Credits of one organisation, in whole credits. */
 export type Balance = {
   readonly balance: number
   readonly held: number
@@ -35,7 +38,7 @@ export type Balance = {
 
 /**
  * Amounts are whole and >= 0, else INVALID_FIELD. The same key with the same amount answers the
- * first entry again; with another amount: LEDGER_MISMATCH.
+ * first entry again. The same key with another amount is LEDGER_MISMATCH.
  */
 export type Ledger = Lifecycle & {
   /** Adds credits under `key`. */
@@ -46,8 +49,8 @@ export type Ledger = Lifecycle & {
   /** Sets credits aside under `hold:{of}`. INSUFFICIENT_CREDITS when they are not available. */
   hold(orgId: string, input: { readonly of: string; readonly amount: number }): Promise<Entry>
   /**
-   * Ends the hold under `end:{of}`: takes `amount` (never more than was held), frees the rest.
-   * NOT_FOUND without a hold.
+   * Ends the hold under `end:{of}`. Takes `amount`, which is never more than was held, and frees
+   * the rest. NOT_FOUND without a hold.
    */
   capture(
     orgId: string,
@@ -55,9 +58,9 @@ export type Ledger = Lifecycle & {
   ): Promise<Entry>
   /** Ends the hold under `end:{of}` and takes nothing. NOT_FOUND without a hold. */
   release(orgId: string, input: { readonly of: string; readonly reason: string }): Promise<Entry>
-  /** Zeros for an organisation without entries. */
+  /** The balance; all zeros for an organisation without entries. */
   balance(orgId: string): Promise<Balance>
-  /** Oldest first; seq > after; at most `limit` (default 100). */
+  /** Entries with seq > after, oldest first, at most `limit` (default 100). */
   entries(
     orgId: string,
     options?: { readonly after?: number; readonly limit?: number },
@@ -67,8 +70,8 @@ export type Ledger = Lifecycle & {
 }
 
 /**
- * Credits of an organisation. A plugin that takes or adds some declares it (`may.charge`,
- * `may.credit`); its holds are its own.
+ * Credits of an organisation. A plugin that adds or takes credits declares it (`may.charge`,
+ * `may.credit`). Its holds are in its own name space.
  *  @example plugins/billing/plugin.ts
  */
 export const Billing = port<Ledger>('billing')

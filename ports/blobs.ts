@@ -1,50 +1,52 @@
-// Bytes by content: the address of a blob is the SHA-256 of what it holds, in hex.
+// Files by content: the address of a blob is the SHA-256 of its bytes, in hex.
 import { port, type Lifecycle } from './token.ts'
 
-/** `bytes`: its length. */
+/** `hash`: SHA-256 in hex. `bytes`: the length. */
 export type Blob = { readonly hash: string; readonly bytes: number }
 /** The blobs of one organisation. */
 export type Blobs = {
   /**
-   * Streams in; on disk when it resolves; the same content twice is stored once. BODY_TOO_LARGE
-   * past `bytesMax` leaves nothing behind; so does an abort.
+   * Stores the stream and resolves when it is on disk. The same content is stored once.
+   * BODY_TOO_LARGE past `bytesMax`. A failed or aborted upload leaves nothing behind.
    */
   put(
     content: AsyncIterable<Uint8Array>,
     options?: { readonly bytesMax?: number; readonly signal?: AbortSignal },
   ): Promise<Blob>
   /**
-   * NOT_FOUND when absent. `start` and `end` are byte offsets, `end` exclusive; beyond the end
-   * reads nothing.
+   * The bytes from offset `start` to offset `end`, `end` exclusive. A range beyond the end is
+   * empty. NOT_FOUND when there is no such blob.
    */
   get(
     hash: string,
     options?: { readonly start?: number; readonly end?: number; readonly signal?: AbortSignal },
   ): AsyncIterable<Uint8Array>
-  /** Undefined when absent. */
+  /** The blob's hash and length; undefined when there is no such blob. */
   stat(hash: string): Promise<Blob | undefined>
-  /** False when there was none. */
+  /** Removes the blob; false when there was no such blob. */
   remove(hash: string): Promise<boolean>
 }
 export type BlobsEngine = Lifecycle & {
-  /** One organisation's blobs: another's hash is unknown here. */
+  /** One organisation's blobs. It does not see blobs of others, whatever hash it asks for. */
   within(orgId: string): Blobs
   /**
-   * Every blob as `<organisation>/<hash>`, in the order of these texts' bytes: those behind
-   * `after`, at most `limit`.
+   * Addresses `<organisation>/<hash>` of all blobs, sorted by bytes: those behind `after`, at most
+   * `limit`.
    */
   addresses(options: { readonly after?: string; readonly limit: number }): Promise<string[]>
 }
 
 /**
- * What a plugin sees: every blob lies within an organisation, so that a hash tells nothing about
- * another's files.
+ * The blob store that a plugin sees. Each blob belongs to one organisation, so a hash reveals
+ * nothing about another organisation's files.
  */
 export type ScopedBlobs = {
-  /** Those of one organisation; a caller fits as it is. */
+  /** The blobs of one organisation. A caller can be passed as the scope. */
   tenant(scope: { readonly orgId: string }): Blobs
 }
 
-/** Files and whatever else is too long for a document.
- *  @example plugins/files/excerpt.ts */
+/**
+ * Stores files, and anything else that is too long for a document.
+ *  @example plugins/files/excerpt.ts
+ */
 export const BlobStore = port<ScopedBlobs>('blobs')

@@ -1,24 +1,31 @@
-// Time, randomness and identifiers: everything that would make two runs of the same program differ.
+// Time, randomness and identifiers: every source of difference between two runs of the same
+// program.
 import { port } from './token.ts'
 
 export type Clock = {
-  /** Milliseconds since the epoch. */
+  /** The wall clock, in milliseconds since the epoch. */
   now(): number
-  /** Milliseconds that never go back; comparable within one process only. */
+  /**
+   * A steady clock in milliseconds: it never goes back. Compare its values only within one process.
+   */
   monotonic(): number
-  /** Rejects with the signal's reason when it aborts. Never keeps the process alive. */
+  /**
+   * Rejects with the signal's reason when the signal aborts. A sleep never keeps the process alive.
+   */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
   /**
-   * A UUID of version 7 (RFC 9562, section 5.7): later ids sort after earlier ones of the same
-   * process. `after`: and after this one, whatever the clock of the process that made it said.
+   * A UUID of version 7 (RFC 9562, section 5.7): later ids of one process sort after earlier ones.
+   * The id also sorts after `after`, even if another process with another clock made `after`.
    */
   id(after?: string): string
-  /** Cryptographically strong. */
+  /** Cryptographically strong random bytes. */
   randomBytes(count: number): Uint8Array
-  /** 0 <= x < 1, for jitter. */
+  /** A random number, 0 <= x < 1, for jitter. */
   random(): number
 }
 
-/** A plugin takes time, randomness and ids from here alone: a test or a simulation gives it others.
- *  @example plugins/tools/current-time.ts#currentTime */
+/**
+ * The only source of time, randomness and ids for a plugin. A test or a simulation can replace it.
+ *  @example plugins/tools/current-time.ts#currentTime
+ */
 export const SystemClock = port<Clock>('clock')

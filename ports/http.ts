@@ -1,5 +1,5 @@
-// The server side of HTTP: routes in, calls out. The kernel's dispatcher answers them; plugins
-// never see this.
+// The HTTP server: it takes routes and passes calls to the kernel's dispatcher. Plugins never see
+// this port.
 import type { Bytes, Method, WireEvents } from '#contracts/contract.ts'
 import type { Lifecycle } from './token.ts'
 
@@ -11,30 +11,33 @@ export type HttpRequest = {
   readonly params: Readonly<Record<string, string>>
   /** The raw query, without `?`. */
   readonly query: string
-  /** Lower-case names; repeated headers joined as node:http does. */
+  /** Lower-case names. Repeated headers are joined as node:http joins them. */
   readonly headers: Readonly<Record<string, string | undefined>>
   /**
-   * The peer, or what a trusted proxy says of it: an IP address in its one spelling, without a
-   * port.
+   * The client's IP address in its one spelling, without a port: the peer's address, or what a
+   * trusted proxy reports.
    */
   readonly address: string
   /** Aborts when the client goes away. */
   readonly signal: AbortSignal
   /**
-   * BODY_TOO_LARGE past `bytesMax`; UNSUPPORTED_MEDIA for a content encoding; TOO_MANY_OPEN where
-   * the user, or the address, sends too many at once.
+   * Reads the body. BODY_TOO_LARGE past `bytesMax`, UNSUPPORTED_MEDIA for a content encoding.
+   * TOO_MANY_OPEN when the user or the address sends too many bodies at once.
    */
   body(bytesMax: number, user?: string): Promise<Uint8Array>
   /**
-   * The same as it arrives, for a body that is too long to hold; throws at once for what the head
-   * says, later for the rest. Nothing is taken from the socket that is not asked for.
+   * Streams a body that is too long for memory, with the errors of `body`. Errors in the head are
+   * thrown at once, others while the body is read. The server takes no more from the socket than
+   * the reader asks for.
    */
   bodyStream(bytesMax: number, user?: string): AsyncIterable<Uint8Array>
 }
 export type HttpAnswer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** Whose answer it is: streams and large answers are shared out fairly among users. */
+  /**
+   * The user who gets the answer. Event streams and large answers are shared fairly among users.
+   */
   readonly user?: string
   readonly content:
     | { readonly kind: 'none' }
@@ -44,7 +47,7 @@ export type HttpAnswer = {
 }
 export type Route = {
   readonly method: Method
-  /** With `{name}` for a parameter. */
+  /** The path; `{name}` is a parameter. */
   readonly path: string
   readonly handle: (request: HttpRequest) => Promise<HttpAnswer>
 }
@@ -55,34 +58,34 @@ export type HttpSettings = {
     readonly cert: string
     readonly key: string
     readonly redirectPort?: number
-    /** Where plain HTTP is sent; else to the name asked for, if the certificate has it. */
+    /**
+     * The host that plain HTTP is redirected to. By default the requested host, if the certificate
+     * names it.
+     */
     readonly redirectHost?: string
   }
-  /** Hops to believe in X-Forwarded-For, from the right; 0 believes none. */
+  /** How many hops of X-Forwarded-For to trust, from the right; 0 trusts none. */
   readonly trustProxy: number
   readonly corsOrigins: readonly string[]
-  /** Open event streams: in all, of one user, of one address. */
+  /** Open event streams: bounds in all, for one user, for one address. */
   readonly streams: Share
-  /** Bodies that arrive in more than one piece, likewise. */
+  /** Request bodies that arrive in more than one piece: bounds as for `streams`. */
   readonly bodies: Share
-  /** Bytes of answers that are held for their readers, likewise. */
+  /** Bytes of answers that wait for their readers: bounds as for `streams`. */
   readonly unreadBytes: Share
   readonly bodyBytesPerSecondMin: number
-  /** A connection on which no byte moved for so long is ended, in milliseconds. */
+  /** Milliseconds after which a connection without any traffic is closed. */
   readonly silenceMs: number
-  /** Within this a request's head must have come, in milliseconds. */
+  /** Milliseconds in which the head of a request must arrive. */
   readonly headMs: number
 }
-/** So many in all, and no more than so many for one user or one address (IPv6: one /64 network). */
+/** Bounds in all, for one user, and for one address (IPv6: one /64 network). */
 export type Share = {
   readonly total: number
   readonly perUser: number
   readonly perAddress: number
 }
-/**
- * What happened to one request, when it is over. `seconds` of a stream are those until its head was
- * sent.
- */
+/** Reports one request after its end. `seconds` of an event stream end when its head was sent. */
 export type HttpReport = (entry: {
   readonly method: string
   readonly route: string
@@ -92,11 +95,11 @@ export type HttpReport = (entry: {
 }) => void
 
 export type HttpServer = Lifecycle & {
-  /** Serves exactly these from now on. */
+  /** Replaces the routes that are served. */
   routes(rows: readonly Route[]): void
   /**
-   * Resolves with the port when connections are accepted; UNAVAILABLE when the port is taken.
-   * `refuse` words every error that the server itself finds.
+   * Resolves with the port number when the server accepts connections. UNAVAILABLE when the port is
+   * taken. `refuse` makes the answer for every error that the server itself finds.
    */
   listen(
     settings: HttpSettings,

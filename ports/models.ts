@@ -1,10 +1,10 @@
 // Language models: a catalogue, and one call that streams.
 import { port, type Json, type Lifecycle } from './token.ts'
 
-/** Tokens as the provider counts them. */
+/** Token counts, as the provider counts tokens. */
 export type Usage = { readonly inputTokens: number; readonly outputTokens: number }
 /**
- * Credits per thousand tokens, and the least that a run costs. Whole credits are charged, rounded
+ * Credits per thousand tokens, and the minimum that a run costs. Charges are whole credits, rounded
  * up.
  */
 export type Price = {
@@ -16,19 +16,19 @@ export type Price = {
 export type Model = {
   /** The catalogue key on the wire. */
   readonly key: string
-  /** For people, as is the description. */
+  /** The name that people read. */
   readonly name: string
   readonly description: string
-  /** Who runs it. */
+  /** The company or server that runs the model. */
   readonly provider: string
-  /** How much it can be given, answer included. */
+  /** Tokens of the model's window, its answer included. */
   readonly contextTokens: number
-  /** The longest answer that it may give. */
+  /** Tokens of the longest answer. */
   readonly outputTokensMax: number
   readonly price: Price
   /**
-   * Nothing that is false here is ever asked for. `prefill`: goes on after text that it is given as
-   * the beginning of its answer. `resume`: keeps an answer whose connection broke.
+   * What the model can do; the platform never asks for what is false here. `prefill`: it continues
+   * a given beginning of its answer. `resume`: its provider keeps an answer whose connection broke.
    */
   readonly supports: {
     readonly tools: boolean
@@ -36,18 +36,18 @@ export type Model = {
     readonly prefill: boolean
     readonly resume: boolean
   }
-  /** Taken where a request names none; one model is. */
+  /** This model answers requests that name none. Exactly one model is the default. */
   readonly isDefault: boolean
 }
-/** A tool as the model is told of it; `parameters` is a JSON Schema. */
+/** A tool as it is described to the model. `parameters` is a JSON Schema. */
 export type ToolSpec = {
   readonly name: string
   readonly description: string
   readonly parameters: Json
 }
-/** `id` is the provider's, unique within the answer. */
+/** A call of a tool. `id` comes from the provider and is unique within the answer. */
 export type ToolCall = { readonly id: string; readonly name: string; readonly arguments: Json }
-/** A conversation's turn. */
+/** One turn of a conversation. */
 export type Message =
   | { readonly role: 'system' | 'user'; readonly content: string }
   | {
@@ -63,39 +63,39 @@ export type Attachment = { readonly name: string; readonly text: string }
 export type ModelRequest = {
   /** A key of the catalogue. */
   readonly model: string
-  /** The oldest first. */
+  /** The conversation, oldest message first. */
   readonly messages: readonly Message[]
-  /** Text of files that the user put beside the last message. */
+  /** Text of files that the user attached to the last message. */
   readonly attachments?: readonly Attachment[]
-  /** Those that it may call; only where `supports.tools`. */
+  /** Tools that the model may call; only where `supports.tools`. */
   readonly tools?: readonly ToolSpec[]
-  /** Deliberate before the answer; only where `supports.reasoning`. */
+  /** Asks the model to deliberate before it answers; only where `supports.reasoning`. */
   readonly reasoning?: boolean
-  /** Continue after this text of an interrupted answer; only where `supports.prefill`. */
+  /**
+   * The text of an interrupted answer, which the model continues; only where `supports.prefill`.
+   */
   readonly prefill?: string
   /**
-   * Go on with an answer that the provider kept when the connection broke; only where
+   * Resumes an answer that the provider kept when the connection broke; only where
    * `supports.resume`.
    */
   readonly resume?: Checkpoint
-  /** Cuts the answer there; default the model's own. */
+  /** The longest answer in tokens; by default the model's own limit. */
   readonly outputTokensMax?: number
-  /** Ends the call. */
+  /** Aborts the call. */
   readonly signal: AbortSignal
 }
 /**
- * Where an answer can be taken up again at the provider: its id there, and how much of it was
- * received.
+ * Where the provider can resume an answer: the answer's id there, and how much of it was received.
  */
 export type Checkpoint = { readonly response: string; readonly at: number }
 /**
- * `tool_open` when a call begins whose arguments are still coming, `tool_call` when it is whole.
- * `checkpoint` stands for everything before it; only where `supports.resume`.
- * `usage` comes once, before `finish`; `finish` is last. An aborted call throws the signal's
- * reason; only with the reason `cancelled` is an answer that could be resumed ended at the provider
- * too.
- * A failing one throws MODEL_FAILED, which may be tried again (not before `retryAfterMs`, where the
- * provider says so), or MODEL_REFUSED, which would fail again.
+ * `tool_open` begins a tool call whose arguments are still coming; `tool_call` completes it.
+ * `checkpoint` covers everything before it; only where `supports.resume`. `usage` comes once,
+ * before `finish`, and `finish` is last. An aborted call throws the signal's reason. Only the
+ * reason `cancelled` also ends a resumable answer at the provider. A failed call throws
+ * MODEL_FAILED, which may be tried again, not before `retryAfterMs` where the provider says so.
+ * MODEL_REFUSED means that another try would fail too.
  */
 export type ModelDelta =
   | { readonly type: 'text'; readonly text: string }
@@ -106,20 +106,20 @@ export type ModelDelta =
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'finish'; readonly reason: 'stop' | 'tool_calls' | 'length' | 'filtered' }
 
-/** One provider, or several behind one catalogue. */
+/** One provider, or several providers behind one catalogue. */
 export type ModelProvider = Lifecycle & {
-  /** What can be asked for now. */
+  /** The models that can be asked now. */
   catalogue(): Promise<readonly Model[]>
   /**
-   * INVALID_FIELD (`model`) for a key that is not in the catalogue. Deltas come as they arrive, one
-   * batch per read of the wire.
+   * Streams an answer: deltas as they arrive, one batch for each read from the network.
+   * INVALID_FIELD (`model`) for a key that is not in the catalogue.
    */
   stream(request: ModelRequest): AsyncIterable<readonly ModelDelta[]>
 }
 
 /**
- * For plugins that ask a model themselves, and declare why (`may.models`); an agent's runs need
- * none of it.
+ * For plugins that ask a model themselves and declare why (`may.models`). An agent's runs do not
+ * need this port.
  *  @example plugins/models/plugin.ts
  */
 export const Models = port<ModelProvider>('models')

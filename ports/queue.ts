@@ -1,32 +1,32 @@
-// Work that is to be done later or elsewhere, at least once. It only wakes work: who may do it is
-// decided by the work's own lease.
+// Jobs: work for later or for another process, done at least once. A job only wakes work up. The
+// work's own lease decides who does it.
 import { port, type Json, type Lifecycle } from './token.ts'
 
 /** One try of a job. */
 export type Job = {
   readonly id: string
   readonly name: string
-  /** As it was put in. */
+  /** The data that was enqueued. */
   readonly data: Json
   /** 1 for the first try. */
   readonly attempt: number
   /** Aborts when the lease is lost or the worker closes. */
   readonly signal: AbortSignal
 }
-/** How jobs of one name are worked on. */
+/** How jobs of one name are run. */
 export type JobOptions = {
   /** Jobs of this name at a time in this process; default 4. */
   readonly concurrency?: number
   /**
-   * Another worker may take the job this many milliseconds after the last heartbeat; the adapter
-   * beats by itself; default 30000.
+   * Milliseconds after the last heartbeat until another worker may take the job; default 30000. The
+   * adapter sends heartbeats by itself.
    */
   readonly leaseMs?: number
-  /** Tries in all; default 5. After the last one the job is kept as `failed`. */
+  /** Tries in all; default 5. After the last failed try the job is kept as `failed`. */
   readonly attemptsMax?: number
   /**
-   * The first pause before another try; doubles each time, with jitter, up to an hour; in
-   * milliseconds, default 1000.
+   * The first pause between two tries, in milliseconds; default 1000. Each further pause is twice
+   * as long, with jitter, up to an hour.
    */
   readonly backoffMs?: number
 }
@@ -34,16 +34,16 @@ export type JobOptions = {
 export type JobState = 'waiting' | 'running' | 'done' | 'failed' | 'cancelled'
 
 /**
- * How many jobs of a name there are, by whichever process. `waiting`: their time has come and
- * nobody has taken them; `running`: somebody has. Those whose time is yet to come are in neither.
+ * How many jobs of one name there are, in all processes. `waiting`: due, and no worker has taken
+ * them. `running`: a worker has taken them. Jobs for a later time are in neither count.
  */
 export type Depth = { readonly waiting: number; readonly running: number }
 
-/** Puts work in; a plugin's own `jobs` are defined for it. */
+/** Enqueues jobs and runs them. The kernel calls `define` for a plugin's `jobs`. */
 export type Queue = Lifecycle & {
   /**
-   * Starts taking jobs of this name. The returned function stops taking them and resolves when
-   * those under way have ended.
+   * Starts to take jobs of this name. The answered function stops it, and resolves when the jobs
+   * under way have ended.
    */
   define(
     name: string,
@@ -51,8 +51,9 @@ export type Queue = Lifecycle & {
     options?: JobOptions,
   ): () => Promise<void>
   /**
-   * The job's id. A second job with the same name and `dedupeKey`, while the first waits or runs,
-   * is not added: the first's id is answered. `runAt`: milliseconds since the epoch.
+   * Enqueues a job and answers its id. While a job with the same name and `dedupeKey` waits or
+   * runs, no second one is added, and the first id is answered. `runAt`: milliseconds since the
+   * epoch.
    */
   enqueue(
     name: string,
@@ -60,8 +61,9 @@ export type Queue = Lifecycle & {
     options?: { readonly runAt?: number; readonly dedupeKey?: string },
   ): Promise<string>
   /**
-   * Repeats by a five-field cron expression in an IANA time zone. The same key again replaces;
-   * missed times fire once. INVALID_FIELD names `cron` or `timezone`.
+   * Enqueues a job again and again, by a five-field cron expression in an IANA time zone. A
+   * schedule with the same key is replaced. Times that were missed fire once. INVALID_FIELD names
+   * `cron` or `timezone`.
    */
   schedule(
     key: string,
@@ -72,15 +74,18 @@ export type Queue = Lifecycle & {
       readonly timezone: string
     },
   ): Promise<{ readonly nextAt: number }>
-  /** False when there was no such schedule. */
+  /** Removes a schedule; false when there was no such schedule. */
   unschedule(key: string): Promise<boolean>
-  /** True when it had not started; a running job's signal aborts where it runs in this process. */
+  /**
+   * True when the job had not started. The signal of a running job aborts if the job runs in this
+   * process.
+   */
   cancel(id: string): Promise<boolean>
-  /** Undefined for an unknown job, and for one that ended long ago. */
+  /** The job's state; undefined for an unknown job, and for a job that ended long ago. */
   state(id: string): Promise<JobState | undefined>
   /**
-   * Of each of these names, counted by indexes and not at one moment: a figure for operators,
-   * nothing to decide by.
+   * Counts jobs by name. The counts come from indexes and not from one moment: they inform
+   * operators, and no code may decide by them.
    */
   depth(names: readonly string[]): Promise<Readonly<Record<string, Depth>>>
 }

@@ -1,11 +1,11 @@
-// Passages of text that are found again by their words, by their vectors, or by both.
+// Search: passages of text that are found by their words, by their vectors, or by both.
 import type { Fault } from '#contracts/faults.ts'
 import type { Scalar, Where } from './storage.ts'
 import { port, type Lifecycle } from './token.ts'
 
 /**
- * What one call may carry. Texts are UTF-16 strings, bytes are those of UTF-8; more is refused with
- * INVALID_FIELD or DOCUMENT_TOO_LARGE, which name the field.
+ * Limits of one call. Texts count in UTF-16 units, bytes in UTF-8. INVALID_FIELD or
+ * DOCUMENT_TOO_LARGE names the field that exceeds its limit.
  */
 export const searchLimits = {
   collectionNameMax: 128,
@@ -26,7 +26,7 @@ export const searchLimits = {
 } as const
 
 /**
- * An ISO 639-1 code of a language whose stop words and word forms are known, or `none`: words as
+ * A language whose stop words and word forms are known, as ISO 639-1 code. `none` takes words as
  * they stand.
  */
 export type Language =
@@ -59,62 +59,65 @@ export type Language =
   | 'tr'
   | 'uk'
 
-/** What a collection is, declared by whoever keeps it. */
+/** The declaration of a collection. */
 export type CollectionSpec = {
   /**
-   * Those that its passages are written in; one that does not say its own is told by its text, the
-   * first standing where the text tells nothing. Default: English alone.
+   * The languages of the passages; default: English only. The language of a passage that names none
+   * is detected from its text. Where the text does not tell, it is the first of these.
    */
   readonly languages?: readonly Language[]
-  /** Numbers in a vector; absent: no vectors. */
+  /** How many numbers a vector has; absent: no vectors. */
   readonly dimensions?: number
-  /** What can be filtered by: a plain name and its one type. */
+  /** The fields that a filter can use: name → type. */
   readonly fields?: Readonly<Record<string, 'string' | 'number' | 'boolean'>>
 }
 
 /**
- * `id` is the caller's own, unique in its collection; `language` one of the collection's. Only
- * declared fields are taken; an absent one is left out.
+ * `id` is chosen by the caller and unique in the collection. `language` is one of the collection's
+ * languages. `fields` holds declared fields only, and any of them may be absent.
  */
 export type Passage = {
   readonly id: string
   readonly text: string
   readonly language?: Language
-  /** As many finite numbers as declared, not all 0; their length does not matter. */
+  /**
+   * As many finite numbers as declared, not all 0. The engine normalises the vector to length 1.
+   */
   readonly vector?: readonly number[]
   readonly fields?: Readonly<Record<string, Scalar>>
 }
 /**
- * `at`: the passage's place in what was handed in. INVALID_FIELD and DOCUMENT_TOO_LARGE are for
- * good, UNAVAILABLE and STORAGE_FULL are worth another try.
+ * Why one passage was not indexed. `at`: its place in the list of the call. INVALID_FIELD and
+ * DOCUMENT_TOO_LARGE are final. UNAVAILABLE and STORAGE_FULL are worth another try.
  */
 export type ItemError = { readonly at: number; readonly id: string; readonly error: Fault }
 
-/** What is looked for. Text is never syntax. */
+/** A ranked query. Its text has no syntax. */
 export type SearchQuery = {
   /**
-   * `lexical`: BM25 over the words of `text` (k1 1.2, b 0.75; what was replaced may weigh in its
-   * statistics until an engine has tidied up); `vector`: cosine with `vector`; `hybrid`: both,
-   * joined by reciprocal rank fusion (k 60; Cormack, Clarke and Büttcher, SIGIR 2009). Default: by
-   * what is given.
+   * `lexical`: BM25 over the words of `text` (k1 1.2, b 0.75). Replaced passages may count in its
+   * statistics until an engine has tidied up. `vector`: cosine with `vector`. `hybrid`: both,
+   * joined by reciprocal rank fusion (k 60; Cormack, Clarke and Büttcher, SIGIR 2009). The default
+   * follows from what is given.
    */
   readonly mode?: 'lexical' | 'vector' | 'hybrid'
-  /** Words of which at least one must occur; of only stop words nothing is found. */
+  /** At least one of these words must occur. Stop words alone find nothing. */
   readonly text?: string
   readonly vector?: readonly number[]
-  /** Only passages for which it holds; as in the storage, by declared fields and `id`. */
+  /** A filter by declared fields and `id`, with the conditions of the storage. */
   readonly where?: Where
   /** 1 to 100; default 10. */
   readonly limit?: number
-  /** How many of the best to pass over; `offset` + `limit` at most 200. */
+  /** How many of the best hits to skip; `offset` + `limit` is at most 200. */
   readonly offset?: number
-  /** Vectors with a lower cosine (-1 to 1) do not count as found. */
+  /** Vectors with a lower cosine (-1 to 1) are not hits. */
   readonly cosineMin?: number
   readonly signal?: AbortSignal
 }
 /**
- * `score`: BM25, cosine or the sum of 1/(60 + rank); comparable within one answer. `highlights`:
- * where the query's words stand in `text`, as [start, end) in UTF-16 units, in order, at most 100.
+ * `score`: BM25, cosine, or the sum of 1/(60 + rank). Compare scores within one answer only.
+ * `highlights`: where the query's words stand in `text`, as [start, end) in UTF-16 units. They are
+ * in order, at most 100.
  */
 export type Hit = {
   readonly id: string
@@ -124,19 +127,16 @@ export type Hit = {
   readonly fields: Readonly<Record<string, Scalar>>
   readonly highlights: readonly (readonly [start: number, end: number])[]
 }
-/** Best first; ties by id. `more`: there are further ones within reach of `offset`. */
+/** Hits, best first, ties sorted by id. `more`: a higher `offset` finds further hits. */
 export type Hits = { readonly hits: readonly Hit[]; readonly more: boolean }
 
 /**
- * What is listed: every passage that holds each word of `text`, the last ids first. Text is never
- * syntax.
+ * Lists every passage that contains each word of `text`, highest ids first. The text has no syntax.
  */
 export type MatchQuery = {
   readonly text: string
   readonly where?: Where
-  /**
-   * Only passages whose ids are before this one, by their bytes: the last one of the page before.
-   */
+  /** Lists passages whose ids are smaller, compared by bytes: the last id of the page before. */
   readonly before?: string
   /** 1 to 100; default 10. */
   readonly limit?: number
@@ -144,71 +144,76 @@ export type MatchQuery = {
 }
 
 /**
- * The collections of one organisation. Each is an index of its own: what others hold neither hides
- * nor weighs anything. NOT_FOUND where one was not defined.
+ * The collections of one organisation. Each collection is an index of its own, so passages of
+ * others neither hide nor rank anything. NOT_FOUND for a collection that was not defined.
  */
 export type Passages = {
   /**
-   * Makes a collection, or brings it to another specification without a gap: queries are answered
-   * from the old until the new is whole, writes are kept. Vectors of other dimensions are
-   * forgotten.
+   * Creates a collection, or changes its specification without a gap. Queries are answered from the
+   * old index until the new one is complete, and no write is lost. Vectors of other dimensions are
+   * dropped.
    */
   define(collection: string, spec: CollectionSpec): Promise<void>
-  /** False when there was none. */
+  /** Removes a collection; false when there was no such collection. */
   drop(collection: string): Promise<boolean>
-  /** The names of those there are, sorted by their bytes. */
+  /** The names of the organisation's collections, sorted by their bytes. */
   collections(): Promise<string[]>
   /**
-   * Adds passages or replaces those with the same id (the last of the same in one call). Every
-   * later query sees them when it resolves, and they are on disk. What is wrong with one passage
-   * harms no other.
+   * Adds passages, or replaces those with the same id; the last of the same id in one call counts.
+   * When it resolves, the passages are on disk and every later query sees them. An error in one
+   * passage does not affect the others.
    */
   index(
     collection: string,
     passages: readonly Passage[],
     options?: { readonly signal?: AbortSignal },
   ): Promise<{ readonly indexed: number; readonly errors: readonly ItemError[] }>
-  /** By ids (at most 1000) or by a filter; how many there were. No later query sees them. */
+  /**
+   * Removes passages by ids (at most 1000) or by a filter, and answers how many there were. No
+   * later query sees them.
+   */
   remove(
     collection: string,
     which: { readonly ids: readonly string[] } | { readonly where: Where },
   ): Promise<number>
-  /** The best passages. */
+  /** The best hits for a ranked query. */
   query(collection: string, query: SearchQuery): Promise<Hits>
   /**
-   * Passages that hold every word, page by page to the last: `score` is 0, and of `highlights`
-   * there is the first. A stop word of any of the languages asks for nothing; of no other word,
-   * nothing is found.
+   * Passages that contain every word, page by page. `score` is 0, and `highlights` has only the
+   * first. Stop words of any of the languages are ignored. A text of stop words alone finds
+   * nothing.
    */
   match(collection: string, query: MatchQuery): Promise<Hits>
-  /** How many there are. */
+  /** How many passages there are, or match the filter. */
   count(collection: string, where?: Where): Promise<number>
 }
 /**
- * One organisation's passages in a collection that all share. A filter names ids, if any, by `id`,
- * `in` or `prefix`.
+ * One organisation's passages in a collection that all organisations share. A filter can name ids
+ * by `id`, `in` or `prefix`.
  */
 export type SharedPassages = Pick<Passages, 'define' | 'index' | 'remove' | 'match' | 'count'>
 /**
- * `spec`: with every default; defined elsewhere by it, a collection is the same. `passages`: each
- * as it was given, its `language` only where its owner named it; a vector has length 1 and is in
- * single precision, and indexed again it stays as it is.
+ * `spec`: the specification with every default; defining it elsewhere makes an equal collection.
+ * `passages`: as they were given. A `language` is present only where the caller gave one. A vector
+ * has length 1 and single precision, and indexing it again does not change it.
  */
 export type Contents = {
   readonly spec: Required<CollectionSpec>
   readonly passages: readonly Passage[]
 }
 export type SearchEngine = Lifecycle & {
-  /** One organisation's collections: another's name means another collection here. */
+  /**
+   * One organisation's collections. The same name at another organisation is another collection.
+   */
   within(orgId: string): Passages
   /**
-   * Every collection as `<organisation>/<collection>`, in the order of these texts' bytes: those
-   * behind `after`, at most `limit`.
+   * Addresses `<organisation>/<collection>` of all collections, sorted by bytes: those behind
+   * `after`, at most `limit`.
    */
   addresses(options: { readonly after?: string; readonly limit: number }): Promise<string[]>
   /**
-   * What a collection holds, for whoever moves it: passages in the order of their ids' bytes, those
-   * behind the id `after`, 1 to 1000 of them. NOT_FOUND where it was not defined.
+   * Reads a collection in order to move it: passages sorted by the bytes of their ids, those behind
+   * the id `after`, 1 to 1000 of them. NOT_FOUND for a collection that was not defined.
    */
   contents(
     orgId: string,
@@ -216,26 +221,29 @@ export type SearchEngine = Lifecycle & {
     options: { readonly after?: string; readonly limit: number },
   ): Promise<Contents>
   /**
-   * A consistent copy as that file, while it runs; absent where the operator's own tools do it.
-   * Nothing is written where nothing was ever kept.
+   * Writes a consistent copy into that file while the engine runs. Absent where the operator's own
+   * tools make backups. Writes no file when nothing was ever stored.
    */
   backup?(path: string): Promise<void>
 }
 
-/** What a plugin sees: every collection lies within an organisation, and is the plugin's own. */
+/**
+ * The search that a plugin sees. Each collection belongs to one organisation and to this plugin.
+ */
 export type ScopedSearch = {
-  /** Those of one organisation; a caller fits as it is. */
+  /** The collections of one organisation. A caller can be passed as the scope. */
   tenant(scope: { readonly orgId: string }): Passages
   /**
-   * For what each of many small organisations has a little of: one index for all of them, of which
-   * each meets its own part. Nothing in it is ranked, for a rank would tell of others.
+   * For many small organisations: one index that all share, of which each organisation sees only
+   * its own part. Results are not ranked, because a rank would reveal statistics of other
+   * organisations.
    */
   shared(scope: { readonly orgId: string }): SharedPassages
 }
 
 /**
- * Where a plugin lets people and agents find what its documents say; what is found is kept
- * elsewhere, as this can be made anew.
+ * Where a plugin makes its documents findable. The documents themselves are stored elsewhere,
+ * because an index can be lost and built again.
  *  @example test/conformance/search/common.ts#answerFrom
  */
 export const Search = port<ScopedSearch>('search')

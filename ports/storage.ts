@@ -1,47 +1,50 @@
-// Document collections. One document is the unit of atomicity: no adapter is asked for more.
+// Document collections. One document is the unit of atomicity, and no adapter must offer more.
 import { port, type Durable, type Json, type Lifecycle } from './token.ts'
 
-/** A JSON object; its other fields are the plugin's. */
+/** A JSON object. The plugin chooses its other fields. */
 export type Doc = { readonly id: string }
-/** What can be compared, in conditions and indexes. */
+/** Values that conditions and indexes can compare. */
 export type Scalar = string | number | boolean
 
 /**
- * What a collection is, declared by the plugin that owns it. Fields named in an index hold one
- * scalar type each, at the top level.
+ * The declaration of a collection, made by the plugin that owns it. A field that an index names is
+ * at the top level and holds one scalar type.
  */
 export type Collection<D extends Doc = Doc> = {
-  /** Unique in the whole house: begin it with the plugin's name. */
+  /** Unique among all plugins: begin it with the plugin's name. */
   readonly name: string
   /**
-   * `tenant`: each document carries `orgId`, stamped and filtered by the kernel. `platform`:
-   * reached only by `system(why)`.
+   * `tenant`: each document carries `orgId`, which the kernel writes and filters by. `platform`:
+   * only `system(why)` reaches it.
    */
   readonly scope: 'tenant' | 'platform'
   /**
-   * Of a tenant's: its ids are unique across organisations, because whoever makes them sees to that
-   * (ids of the clock, digests with the organisation in them). Otherwise an id is an organisation's
-   * own matter.
+   * For a `tenant` collection: its ids are unique across organisations. The plugin ensures this
+   * with ids of the clock, or with digests that include the organisation. Otherwise two
+   * organisations may use the same id.
    */
   readonly global?: true
   /**
-   * Lists of fields of which no two documents of an organisation may have the same values. A
-   * document in which any of the fields is absent is ignored by the unique index.
+   * Unique keys: lists of fields whose values no two documents of an organisation share. A document
+   * that lacks any of the fields is not checked.
    */
   readonly unique?: readonly (readonly string[])[]
-  /** The same across organisations: for what is looked up before the organisation is known. */
+  /** Unique keys across organisations, for look-ups before the organisation is known. */
   readonly globallyUnique?: readonly (readonly string[])[]
   /**
-   * Lists of fields that are asked for together: equal ones first, then the one that is sorted by.
+   * Lists of fields that queries use together: first the fields that are compared, then the field
+   * that is sorted by.
    */
   readonly index?: readonly (readonly string[])[]
-  /** A field with milliseconds since the epoch; the document vanishes some time after it. */
+  /**
+   * A field with milliseconds since the epoch. The document is removed some time after that moment.
+   */
   readonly expires?: string
-  /** The field that names the user whose data this is, for export and erasure. */
+  /** The field that names the user who owns the data, for export and erasure. */
   readonly owner?: string
-  /** Never declared: set where the storage holds ids with the organisation in them. */
+  /** Set by the kernel, never declared: the stored ids contain the organisation. */
   readonly ids?: 'organisation'
-  /** Never set; it carries the type. */
+  /** Never set. It carries the document's type. */
   readonly type?: D
 }
 export const collection = <D extends Doc>(
@@ -49,8 +52,8 @@ export const collection = <D extends Doc>(
 ): Collection<D> => spec
 
 /**
- * All conditions hold. Equality is scalar and never matches an absent field; values are never
- * operators. Prefixes compare bytes.
+ * A filter; all its conditions must hold. Equality compares scalars and never matches an absent
+ * field. Values are never operators. Prefixes compare bytes.
  */
 export type Where = {
   readonly [field: string]:
@@ -62,8 +65,8 @@ export type Where = {
 }
 
 /**
- * `push` makes the array when it is absent and adds at its end; `pull` takes every equal scalar
- * out; `inc` counts an absent field as 0. `id` never changes.
+ * A change of one document. `push` appends to an array, and creates the array when it is absent.
+ * `pull` removes every equal scalar. `inc` counts an absent field as 0. `id` never changes.
  */
 export type Change = {
   readonly set?: { readonly [field: string]: unknown }
@@ -75,43 +78,43 @@ export type Change = {
 
 /** Which documents, in which order, and how many. */
 export type Query = {
-  /** Absent: all. */
+  /** Absent: all documents. */
   readonly where?: Where
   /**
-   * Ties are broken by `id`, in the same direction. Default: by `id`, ascending. Documents without
+   * Default: by `id`, ascending. Ties are sorted by `id` in the same direction. Documents without
    * the field are left out.
    */
   readonly orderBy?: readonly [field: string, direction: 'asc' | 'desc']
   /** 1 to 1000; default 50. */
   readonly limit?: number
-  /** `next` of the page before. CURSOR_INVALID when it is not. */
+  /** The `next` of the page before, else CURSOR_INVALID. */
   readonly after?: string
 }
-/** `next`: for the page after it; absent on the last one. */
+/** `next`: pass it as `after` to get the next page. Absent on the last page. */
 export type Page<D> = { readonly items: D[]; readonly next?: string }
 
 /**
- * Promises resolve when the write is applied (visible to every later call), in the order of
- * submission; `durable` says when it is on disk.
+ * A promise resolves when its write is applied, in the order of the calls. Every later call sees
+ * the write. `durable` says when it is on disk.
  */
 export type Store = {
   /**
-   * DUPLICATE when the id or a unique key is taken (values: `fields`), DOCUMENT_TOO_LARGE over
+   * DUPLICATE when the id or a unique key exists (values: `fields`). DOCUMENT_TOO_LARGE over
    * `limits.documentBytesMax`.
    */
   insert<D extends Doc>(collection: Collection<D>, doc: D): Promise<void>
-  /** In order; stops at the first that fails: `{ inserted, error }`. */
+  /** Inserts in order and stops at the first failure: `{ inserted, error }`. */
   insertMany<D extends Doc>(
     collection: Collection<D>,
     docs: readonly D[],
   ): Promise<{ inserted: number; error?: Error }>
-  /** Undefined when there is none. */
+  /** The document; undefined when there is none. */
   get<D extends Doc>(collection: Collection<D>, id: string): Promise<D | undefined>
-  /** One page; CURSOR_INVALID for an `after` that is none. */
+  /** One page of documents. CURSOR_INVALID for an `after` that no page gave. */
   find<D extends Doc>(collection: Collection<D>, query?: Query): Promise<Page<D>>
   /**
-   * The document after the change; undefined when there is none or `if` does not hold (then nothing
-   * changed).
+   * Changes one document and answers it. Undefined, and no change, when there is no such document
+   * or `if` does not hold.
    */
   update<D extends Doc>(
     collection: Collection<D>,
@@ -119,52 +122,53 @@ export type Store = {
     change: Change,
     options?: { readonly if?: Where },
   ): Promise<D | undefined>
-  /** How many were changed; each one atomically. */
+  /** Changes all that match and answers how many. Each document changes atomically. */
   updateMany<D extends Doc>(
     collection: Collection<D>,
     where: Where,
     change: Change,
   ): Promise<number>
-  /** False when there was none, or `if` does not hold. */
+  /** Removes one document. False when there was none, or when `if` does not hold. */
   remove<D extends Doc>(
     collection: Collection<D>,
     id: string,
     options?: { readonly if?: Where },
   ): Promise<boolean>
-  /** How many were removed; each one atomically. */
+  /** Removes all that match and answers how many. Each document is removed atomically. */
   removeMany<D extends Doc>(collection: Collection<D>, where: Where): Promise<number>
-  /** How many there are. */
+  /** How many documents match. */
   count<D extends Doc>(collection: Collection<D>, where?: Where): Promise<number>
 }
 
-/** The adapter's own face: not scoped. Plugins receive `ScopedStorage`. */
+/**
+ * The storage that an adapter implements, not scoped to organisations. Plugins get `ScopedStorage`.
+ */
 export type StorageEngine = Store &
   Durable &
   Lifecycle & {
     readonly limits: { readonly documentBytesMax: number }
     /**
-     * True when no other process can have it open, so that what a dead process left may be taken
-     * over at once.
+     * True when no other process can open the storage. Then work that a dead process left can be
+     * taken over at once.
      */
     readonly exclusive: boolean
-    /** Creates or extends the collection and its indexes; the same again does nothing. */
+    /** Creates or extends the collection and its indexes. Repeating it changes nothing. */
     define(collection: Collection): Promise<void>
     /**
-     * What is kept here, by whomever it was defined, as it was last defined, sorted by name.
-     * UNAVAILABLE where the storage holds documents of which it does not know what they are.
+     * The last declaration of every stored collection, sorted by name. UNAVAILABLE when the storage
+     * holds documents whose declaration is unknown.
      */
     collections(): Promise<readonly Collection[]>
     /**
-     * A consistent copy into a file or folder while it runs; absent where the operator's own tools
-     * do it.
+     * Writes a consistent copy into a file or folder while the engine runs. Absent where the
+     * operator's own tools make backups.
      */
     backup?(path: string): Promise<void>
   }
 
 /**
- * Stands in a storage, under the id `copy`, as long as what it holds is half a copy of another: no
- * server starts on it. `from`: which other, in words; `source`: the same as a fingerprint of what
- * it holds.
+ * Marks a storage that holds half a copy of another one, under the id `copy`. No server starts on
+ * it. `from`: the other storage, in words. `source`: the fingerprint of its contents.
  */
 export const CopyMark = collection<{
   readonly id: string
@@ -173,20 +177,23 @@ export const CopyMark = collection<{
 }>({ name: 'storage_copies', scope: 'platform' })
 
 /**
- * What a plugin sees: no query without an organisation, or without a declared reason to go without.
+ * The storage that a plugin sees. Each query has an organisation, or a declared reason to have
+ * none.
  */
 export type ScopedStorage = Required<Durable> & {
-  /** True when no other process can have it open. */
+  /** True when no other process can open the storage. */
   readonly exclusive: boolean
-  /** The documents of one organisation; a caller fits as it is. */
+  /** The documents of one organisation. A caller can be passed as the scope. */
   tenant(scope: { readonly orgId: string }): Store
   /**
-   * Across organisations, for look-ups before the caller is known and for sweeps. `why` stands in
-   * the plugin's `system` list.
+   * Access across organisations, for look-ups before the caller is known and for sweeps. `why` is
+   * one of the plugin's `system` reasons.
    */
   system(why: string): Store
 }
 
-/** Where a plugin keeps its documents, in the collections that it declares.
- *  @example test/examples/template/service.ts */
+/**
+ * Stores a plugin's documents, in the collections that the plugin declares.
+ *  @example test/examples/template/service.ts
+ */
 export const Storage = port<ScopedStorage>('storage')

@@ -1,8 +1,8 @@
-// A token names something that the kernel can hand out.
+// A token names something that the kernel can give to a plugin.
 
 /**
- * Compared by `id`, never by identity: copies and reloads must agree. `type` is never set; it
- * carries the type.
+ * Compare tokens by `id`, never by identity, because copies and reloads must agree. `type` is never
+ * set; it carries the type.
  */
 export type Token<T = unknown, Kind extends string = string> = {
   readonly id: string
@@ -10,40 +10,40 @@ export type Token<T = unknown, Kind extends string = string> = {
   readonly version: string
   readonly type?: T
   /**
-   * Of a point: whoever asks an item waits for its answer, so that the item may live in another
-   * thread.
+   * Of a point: each method of an item may answer with a promise, so that the item may live in
+   * another thread.
    */
   readonly remote?: true
 }
 
-/** A port: bound by configuration, one adapter per process. */
+/** Declares a port. Configuration binds one adapter to it in each process. */
 export const port = <T>(name: string, version = '1.0.0'): Token<T, 'port'> => ({
   id: `port:${name}`,
   kind: 'port',
   version,
 })
 
-/** What JSON can say. */
+/** Any JSON value. */
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json }
 
-/** What every bound port offers beside its own methods. */
+/** The methods that every bound port has beside its own. */
 export type Lifecycle = {
-  /** Refuses with UNAVAILABLE when the thing behind the port cannot serve. */
+  /** Rejects with UNAVAILABLE when the engine cannot serve. */
   ping(): Promise<void>
-  /** Ends everything; later calls fail with UNAVAILABLE. Closing twice is allowed. */
+  /** Closes the engine; later calls fail with UNAVAILABLE. Closing twice is allowed. */
   close(): Promise<void>
 }
 
-/** What has been applied is not yet on disk. */
+/** An engine whose applied writes may not be on disk yet. */
 export type Durable = {
   /**
-   * Everything applied so far is on disk when it resolves, at once when nothing is pending; rejects
-   * with STORAGE_FULL or UNAVAILABLE when some of it was lost.
+   * Resolves when every write applied so far is on disk, at once when nothing is pending. Rejects
+   * with STORAGE_FULL or UNAVAILABLE when writes were lost.
    */
   durable(): Promise<void>
   /**
-   * Changes whenever applied writes were lost: whoever remembers what was applied (a cached head, a
-   * folded run) compares it and reads again. Absent where applied means on disk.
+   * A number that changes when applied writes were lost. Code that caches applied state compares
+   * the number, and reads again when it changed. Absent where applied writes are on disk.
    */
   epoch?(): number
 }

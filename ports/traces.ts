@@ -1,44 +1,41 @@
-// Traces: what led to what, and how long each part took. Whoever traces names the parent itself, so
-// that nothing is kept about who runs where.
+// Traces: what caused what, and how long each part took. Callers pass the parent explicitly, so no
+// context is kept per call.
 import { port, type Lifecycle } from './token.ts'
 
-/**
- * Names and values as OpenTelemetry's semantic conventions have them; never what people or models
- * said.
- */
+/** Names and values of OpenTelemetry's semantic conventions. Never texts of people or models. */
 export type Attributes = Readonly<
   Record<string, string | number | boolean | readonly string[] | undefined>
 >
-/** A part that is under way. */
+/** A span that is open. */
 export type Span = {
   /**
-   * Of this span, as a W3C `traceparent`: the parent of what it leads to, in this process or
-   * another. Undefined when nothing is traced.
+   * This span as a W3C `traceparent`, for the spans that it causes in this process or another.
+   * Undefined when nothing is traced.
    */
   readonly traceparent: string | undefined
-  /** Adds to its attributes. */
+  /** Adds attributes to the span. */
   set(attributes: Attributes): void
-  /** Its code (`error.type`) alone is told; it ends nothing. */
+  /** Marks the span as failed with this code (`error.type`). The span stays open. */
   fail(code: string): void
 }
-/** `parent`: a `traceparent`; one that cannot be read, or none, begins a trace. */
+/** `parent`: a `traceparent`. Without a readable one, a new trace begins. */
 export type SpanOptions = {
   readonly kind?: 'internal' | 'server' | 'client'
   readonly parent?: string | undefined
   readonly attributes?: Attributes
 }
 
-/** Where spans go. */
+/** Sends spans to a collector. */
 export type Tracer = Lifecycle & {
   /**
-   * Acts within a span that ends when `act` does, and answers what it answers. What `act` throws
+   * Runs `act` within a span and answers its result. The span ends with `act`. An error of `act`
    * marks the span with its code.
    */
   span<T>(name: string, options: SpanOptions, act: (span: Span) => Promise<T>): Promise<T>
 }
 
 /**
- * For plugins that let operators see what they spend time on. @example
- * plugins/runs/telemetry/spans.ts#createRunSpans
+ * For plugins that let operators see how long their work takes.
+ *  @example plugins/runs/telemetry/spans.ts#createRunSpans
  */
 export const Traces = port<Tracer>('traces')

@@ -1,5 +1,5 @@
-// docs/extension-points/ is what the sources say now, leaves nothing out that the running system
-// knows, and says of everything what it is.
+// docs/extension-points/ and docs/settings.md are what the sources say now, leave nothing out that
+// the running system knows, and say of everything what it is.
 import { globSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { SyntaxKind, type Node } from 'typescript/unstable/ast'
@@ -8,7 +8,9 @@ import * as assert from 'uvu/assert'
 import { ports } from '../kernel/adapters.ts'
 import * as kernel from '../kernel/index.ts'
 import { loadPlugins } from '../kernel/management/sources.ts'
+import { helpOf } from '../kernel/cli/settings-help.ts'
 import { extensionPages, folder } from './docs/pages.ts'
+import { settingsFile, settingsPage } from './docs/settings.ts'
 import { commentOf, home, openSources, pathOf, textOf } from './docs/source.ts'
 
 const pages = await extensionPages()
@@ -23,6 +25,15 @@ test('what is committed is what the sources say', () => {
       readFileSync(join(home, folder, name), 'utf8') !== pages.get(name),
   )
   assert.equal(stale, [], 'run: npm run docs')
+})
+
+test('the list of settings is what their schemas say', async () => {
+  const page = await settingsPage()
+  assert.is(readFileSync(join(home, settingsFile), 'utf8'), page, 'run: npm run docs')
+  for (const { name, about } of helpOf(plugins)) {
+    assert.is(page.split(`\n| \`${name}\` | `).length, 2, `${name} has one row`)
+    assert.not.match(about, /^Rate limit "/, `${name} says what it bounds`)
+  }
 })
 
 test('every point, service and port of the running system has its page', async () => {

@@ -9,7 +9,7 @@ import { expressionsIn } from './expressions.ts'
 
 const home = resolve(import.meta.dirname, '..')
 const files = globSync('{kernel,ports,adapters,plugins,contracts}/**/*.ts', { cwd: home })
-  .filter(file => !file.endsWith('.test.ts') && !file.includes('node_modules'))
+  .filter(file => !/\.(?:test|proof)\.ts$/.test(file) && !file.includes('node_modules'))
   .sort()
 const textOf = (file: string) => readFileSync(join(home, file), 'utf8')
 

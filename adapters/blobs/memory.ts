@@ -93,7 +93,7 @@ export function memoryBlobs({
 export default defineAdapter<BlobsEngine>({
   port: 'blobs',
   scheme: 'memory',
-  fleeting: true,
+  ephemeral: true,
   options: { bytes_max: `What it holds at most, in bytes; default ${BYTES_MAX}.` },
   open: async ({ url }) => memoryBlobs({ bytesMax: wholeOption(url, 'bytes_max', BYTES_MAX) }),
 })

@@ -12,7 +12,7 @@ import { hasCode } from '#contracts/faults.ts'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import { blobsKit, chunks, whole } from '../../test/conformance/blobs.ts'
 import { putFromTwo } from '../../test/support/children/blobs-two.ts'
-import { heldBuffers } from '../../test/support/retained-buffers.ts'
+import { retainedBuffers } from '../../test/support/retained-buffers.ts'
 import { opening } from '../../test/conformance/opening.ts'
 import { freePort } from '../../test/support/process.ts'
 import { scopedBlobs } from '../../test/conformance/scoped.ts'
@@ -113,7 +113,7 @@ else {
     const engine = await open(place())
     const blobs = engine.within(ORG)
     const bytes = 40 * 1_048_576
-    const { watched, most } = heldBuffers()
+    const { watched, most } = retainedBuffers()
     const { hash } = await blobs.put(watched(pattern(bytes)))
     let read = 0
     for await (const part of watched(blobs.get(hash))) read += part.length

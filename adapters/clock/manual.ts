@@ -21,7 +21,7 @@ export type ManualClock = Clock & {
   /** Lets everything run that can run without the time moving. */
   settle(): Promise<void>
 }
-type Sleeper = { readonly due: number; readonly order: number; readonly wake: () => void }
+type Sleeper = { readonly wakeAt: number; readonly order: number; readonly wake: () => void }
 
 const START = Date.UTC(2030, 0, 1)
 
@@ -58,7 +58,7 @@ export function manualClock(start = START, { seed = 1 }: { seed?: number } = {})
     if (signal?.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const sleeper: Sleeper = {
-        due: time + Math.max(0, ms),
+        wakeAt: time + Math.max(0, ms),
         order: order++,
         wake: () => {
           sleepers.delete(sleeper)
@@ -78,10 +78,10 @@ export function manualClock(start = START, { seed = 1 }: { seed?: number } = {})
     let first: Sleeper | undefined
     for (const one of sleepers)
       if (
-        one.due <= until &&
+        one.wakeAt <= until &&
         (first === undefined ||
-          one.due < first.due ||
-          (one.due === first.due && one.order < first.order))
+          one.wakeAt < first.wakeAt ||
+          (one.wakeAt === first.wakeAt && one.order < first.order))
       )
         first = one
     return first
@@ -90,7 +90,7 @@ export function manualClock(start = START, { seed = 1 }: { seed?: number } = {})
     const until = time + ms
     await settle()
     for (let one = next(until); one !== undefined; one = next(until)) {
-      time = Math.max(time, one.due)
+      time = Math.max(time, one.wakeAt)
       one.wake()
       await settle()
     }
@@ -100,8 +100,8 @@ export function manualClock(start = START, { seed = 1 }: { seed?: number } = {})
     await settle()
     time += ms
     for (const one of [...sleepers]
-      .filter(({ due }) => due <= time)
-      .sort((a, b) => a.due - b.due || a.order - b.order))
+      .filter(({ wakeAt }) => wakeAt <= time)
+      .sort((a, b) => a.wakeAt - b.wakeAt || a.order - b.order))
       one.wake()
     await settle()
   }

@@ -155,6 +155,6 @@ export function memoryEventlog(): EventlogEngine {
 export default defineAdapter<EventlogEngine>({
   port: 'eventlog',
   scheme: 'memory',
-  fleeting: true,
+  ephemeral: true,
   open: async () => memoryEventlog(),
 })

@@ -1,6 +1,6 @@
 // restify routes, and nothing else: sockets, targets, bodies, errors, CORS, answers and streams are
 // ours. Why: docs/decisions/0010-use-restify-for-routing-only.md.
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import type { RequestListener, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
@@ -27,25 +27,12 @@ import { streamBody } from './lib/stream-body.ts'
 import { createRedirect, readTls } from './lib/tls.ts'
 import { lazyRequire } from '../_shared/lazy-require.ts'
 import { createRouter, type Routed } from './restify/router.ts'
+import { createNote, type Request } from './restify/seen.ts'
 
 const { createServer: createPlainServer } = lazyRequire('node:http') as typeof import('node:http')
 const { createServer: createTlsServer } = lazyRequire('node:https') as typeof import('node:https')
 
 type Hooks = Parameters<HttpServer['listen']>[1]
-type Seen = {
-  readonly id: string
-  route: string
-  readonly startedAt: number
-  /** Of a stream: when it began. */
-  begunAt?: number
-  readonly head: boolean
-  readonly target: Target
-  readonly address: string
-  /** Says that the body may come (RFC 9110, section 10.1.1). */
-  goOn?: () => void
-}
-type Request = IncomingMessage & { seen: Seen }
-
 /** How long a stop waits for answers that are being written, in milliseconds. */
 const lastAnswersMs = 2000
 /** How often a stop lets go of connections on which nothing is under way any more. */
@@ -62,6 +49,26 @@ const listenOn = (server: Server, port: number, host: string) =>
       resolve()
     })
   })
+
+/**
+ * A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a
+ * time limit.
+ */
+function createServer(
+  tls: ReturnType<typeof readTls> | undefined,
+  headMs: number,
+  listener: RequestListener,
+): Server {
+  const options = {
+    requireHostHeader: false,
+    headersTimeout: headMs,
+    requestTimeout: 0,
+    connectionsCheckingInterval: Math.min(headCheckMs, headMs),
+  }
+  return tls
+    ? createTlsServer({ ...options, ...tls, handshakeTimeout: headMs }, listener)
+    : createPlainServer(options, listener)
+}
 
 export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpServer {
   let rows: readonly Route[] = []
@@ -158,32 +165,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
       await deliver(request, response, result, gone.signal)
     }
 
-    const note = (request: Request, response: ServerResponse, target: Target): void => {
-      const given = request.headers['x-request-id']
-      const head = request.method === 'HEAD'
-      const seen: Seen = {
-        id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(),
-        route: 'unknown',
-        startedAt: clock.monotonic(),
-        head,
-        target,
-        address: addressOf(request),
-      }
-      request.seen = seen
-      // A preflight is answered apart from all others.
-      if (request.method === 'OPTIONS')
-        for (const [name, value] of Object.entries({ ...headers, 'x-request-id': seen.id }))
-          response.setHeader(name, value)
-      response.once('close', () =>
-        report({
-          method: request.method ?? '',
-          route: seen.route,
-          status: response.statusCode,
-          seconds: ((seen.begunAt ?? clock.monotonic()) - seen.startedAt) / 1000,
-          id: seen.id,
-        }),
-      )
-    }
+    const note = createNote({ clock, addressOf, headers, report })
     const route = (router = createRouter(
       (routed, request, response) => answer(routed, request as Request, response),
       (error, request, response) => deny(request as Request, response, error),
@@ -223,17 +205,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
           serve(request as Request, response, expectation),
         )
 
-    // A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a
-    // time limit.
-    const options = {
-      requireHostHeader: false,
-      headersTimeout: headMs,
-      requestTimeout: 0,
-      connectionsCheckingInterval: Math.min(headCheckMs, headMs),
-    }
-    const server = tls
-      ? createTlsServer({ ...options, ...tls, handshakeTimeout: headMs }, door())
-      : createPlainServer(options, door())
+    const server = createServer(tls, headMs, door())
     floods?.watch(server, tls ? 'secureConnection' : 'connection')
     server.setTimeout(silenceMs)
     server

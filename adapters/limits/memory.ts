@@ -94,7 +94,7 @@ export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: Options): Ra
 export default defineAdapter<RateLimiter>({
   port: 'limits',
   scheme: 'memory',
-  fleeting: true,
+  ephemeral: true,
   options: {
     subjects:
       'How many subjects have a count of their own; beyond it, new ones share; default ' +

@@ -130,7 +130,7 @@ export async function mongoLimits({
 export default defineAdapter<RateLimiter>({
   port: 'limits',
   scheme: 'mongodb',
-  ownTime: true,
+  externalClock: true,
   options: urlOptions,
   open: async ({ url, clock }) => mongoLimits({ connection: await connect(url), clock }),
 })

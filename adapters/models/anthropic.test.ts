@@ -1,3 +1,4 @@
+// own-process: nock takes the place of fetch for everybody.
 import nock from 'nock'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'

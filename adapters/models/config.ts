@@ -1,7 +1,7 @@
 // Several providers as one, named in a JSON file: config:./models.json
 import { resolve } from 'node:path'
 import { fault, hasCode } from '#contracts/faults.ts'
-import { defineAdapter, type Opening } from '#ports/adapter.ts'
+import { defineAdapter, type AdapterContext } from '#ports/adapter.ts'
 import type { Model, ModelProvider } from '#ports/models.ts'
 import { closable } from '../_shared/closable.ts'
 import { modelOf } from './lib/model-calls.ts'
@@ -11,7 +11,7 @@ import { CONCURRENCY, endpointOf, TIMEOUT_MS, type Vendor } from './lib/endpoint
 import type { ProviderSettings } from './lib/provider.ts'
 
 const WHAT = 'The model providers'
-type Deps = Pick<Opening, 'secret' | 'clock' | 'log'>
+type Deps = Pick<AdapterContext, 'secret' | 'clock' | 'log'>
 /**
  * A provider with its part of the catalogue, under the keys that the file gives; `idOf` is what the
  * provider itself calls each.

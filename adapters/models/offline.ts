@@ -51,6 +51,7 @@ const models: readonly Model[] = [
   },
 ]
 
+type Words = (typeof phrases)[keyof typeof phrases]
 type Answer = { readonly text: string; readonly tool?: ToolAsk }
 
 const questionPartOf = (message: string): string =>
@@ -96,35 +97,34 @@ function quoted(quotes: readonly Quote[], introduction: string): string {
   return [introduction, ...quotes.map(({ source, text }) => `> ${text}\n— ${source}`)].join('\n\n')
 }
 
-/**
- * The whole answer, decided before the first word is sent: the same request gives the same text, so
- * that it can be continued.
- */
-async function answerTo(request: ModelRequest, turn: () => Promise<void>): Promise<Answer> {
-  const { messages, tools = [], attachments = [] } = request
-  const message = lastUserText(messages)
-  const words = phrases[languageOf(message)]
-  const results = toolResultsSince(messages)
-  if (results.length > 0) {
-    const calls = messages.findLast(
-      one => one.role === 'assistant' && (one.toolCalls?.length ?? 0) > 0,
-    )
-    const name = calls?.role === 'assistant' ? (calls.toolCalls?.[0]?.name ?? '') : ''
-    return { text: `${words.toolSaid(name)}\n\n${results.join('\n\n').slice(0, TOOL_RESULT_MAX)}` }
-  }
-  const tool = toolAsked(message.slice(0, TOOL_ASK_MAX), tools)
-  if (tool !== undefined)
-    return tool.arguments === undefined
-      ? { text: words.badArguments(tool.name) }
-      : { text: '', tool }
-  const steps = planAsked(messages, questionPartOf(message))
-  if (steps !== undefined) {
-    const plan =
-      steps.length > 1
-        ? steps
-        : [words.planLooks(steps[0] ?? message.slice(0, 200)), words.planAnswers]
-    return { text: plan.map((step, at) => `${at + 1}. ${step}`).join('\n') }
-  }
+function toolResultsAnswer(
+  messages: ModelRequest['messages'],
+  results: readonly string[],
+  words: Words,
+): Answer {
+  const calls = messages.findLast(
+    one => one.role === 'assistant' && (one.toolCalls?.length ?? 0) > 0,
+  )
+  const name = calls?.role === 'assistant' ? (calls.toolCalls?.[0]?.name ?? '') : ''
+  return { text: `${words.toolSaid(name)}\n\n${results.join('\n\n').slice(0, TOOL_RESULT_MAX)}` }
+}
+
+function planAnswer(steps: readonly string[], message: string, words: Words): Answer {
+  const plan =
+    steps.length > 1
+      ? steps
+      : [words.planLooks(steps[0] ?? message.slice(0, 200)), words.planAnswers]
+  return { text: plan.map((step, at) => `${at + 1}. ${step}`).join('\n') }
+}
+
+/** Quotes of the material that is given; where nothing in it fits, says so. */
+async function materialAnswer(
+  request: ModelRequest,
+  message: string,
+  words: Words,
+  turn: () => Promise<void>,
+): Promise<Answer> {
+  const { tools = [], attachments = [] } = request
   const { question, sources } = materialOf(request, message)
   const summary = asksForSummary(question) && (attachments.length > 0 || sources.length > 0)
   const quotes = await quotesAbout(summary ? undefined : question, {
@@ -133,23 +133,32 @@ async function answerTo(request: ModelRequest, turn: () => Promise<void>): Promi
     turn,
   })
   if (quotes.length > 0) return { text: quoted(quotes, summary ? words.summary : words.found) }
-  if (attachments.length > 0)
-    return {
-      text: words.nothing(
-        [...new Set(sources.map(({ name }) => name))].slice(0, 5).join(', ') ||
-          attachments[0]!.name,
-      ),
-    }
-  return {
-    text: words.alone(
-      tools.length > 0
-        ? ` (${tools
-            .slice(0, 20)
-            .map(({ name }) => name)
-            .join(', ')})`
-        : '',
-    ),
+  if (attachments.length > 0) {
+    const names = [...new Set(sources.map(({ name }) => name))].slice(0, 5).join(', ')
+    return { text: words.nothing(names || attachments[0]!.name) }
   }
+  const toolNames = tools.slice(0, 20).map(({ name }) => name)
+  return { text: words.alone(toolNames.length > 0 ? ` (${toolNames.join(', ')})` : '') }
+}
+
+/**
+ * The whole answer, decided before the first word is sent: the same request gives the same text, so
+ * that it can be continued.
+ */
+async function answerTo(request: ModelRequest, turn: () => Promise<void>): Promise<Answer> {
+  const { messages, tools = [] } = request
+  const message = lastUserText(messages)
+  const words = phrases[languageOf(message)]
+  const results = toolResultsSince(messages)
+  if (results.length > 0) return toolResultsAnswer(messages, results, words)
+  const tool = toolAsked(message.slice(0, TOOL_ASK_MAX), tools)
+  if (tool !== undefined)
+    return tool.arguments === undefined
+      ? { text: words.badArguments(tool.name) }
+      : { text: '', tool }
+  const steps = planAsked(messages, questionPartOf(message))
+  if (steps !== undefined) return planAnswer(steps, message, words)
+  return materialAnswer(request, message, words, turn)
 }
 
 /**

@@ -244,7 +244,7 @@ function databaseOf({ href }: URL): URL {
 export default defineAdapter<Queue>({
   port: 'queue',
   scheme: 'agenda',
-  ownTime: true,
+  externalClock: true,
   options: urlOptions,
   open: async ({ url, clock, log }) => {
     const connection = await connect(databaseOf(url))

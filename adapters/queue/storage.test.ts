@@ -1,7 +1,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'
-import { mortal } from '../../test/conformance/check/crashable.ts'
+import { crashable } from '../../test/conformance/check/crashable.ts'
 import { queueKit } from '../../test/conformance/queue.ts'
 import { sqlitePlace } from '../../test/support/databases/sqlite.ts'
 import { manualClock, type ManualClock } from '../clock/manual.ts'
@@ -12,7 +12,7 @@ const place = (clock: ManualClock, storage: StorageEngine, clean: () => Promise<
   clock,
   open: () => queueOn(storage, clock, () => {}),
   async another() {
-    const { engine, die } = mortal(storage)
+    const { engine, die } = crashable(storage)
     return { queue: await queueOn(engine, clock, () => {}), die }
   },
   clean,
@@ -35,7 +35,7 @@ queueKit(test, 'storage: sqlite', {
 test('shared: a worker whose clock is ahead takes over only the jobs of dead workers', async () => {
   const clock = manualClock()
   const storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }
-  const { engine, die } = mortal(storage)
+  const { engine, die } = crashable(storage)
   const began: string[] = []
   const [one, other] = [
     await queueOn(engine, clock, () => {}),
@@ -65,7 +65,7 @@ test('shared: a worker whose clock is ahead takes over only the jobs of dead wor
 test("shared: a dead worker's job is taken over in spite of an endless backlog", async () => {
   const clock = manualClock()
   const storage: StorageEngine = { ...memoryStorage(clock), exclusive: false }
-  const { engine, die } = mortal(storage)
+  const { engine, die } = crashable(storage)
   const doomed = await queueOn(engine, clock, () => {})
   const survivor = await queueOn(storage, clock, () => {})
   const seen: string[] = []

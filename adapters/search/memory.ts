@@ -58,6 +58,6 @@ export function memorySearch(): SearchEngine {
 export default defineAdapter<SearchEngine>({
   port: 'search',
   scheme: 'memory',
-  fleeting: true,
+  ephemeral: true,
   open: async () => memorySearch(),
 })

@@ -1,5 +1,5 @@
 // Passages in OpenSearch 2.19 or 3.x: an index for each collection, behind an alias.
-import { defineAdapter, type Opening } from '#ports/adapter.ts'
+import { defineAdapter, type AdapterContext } from '#ports/adapter.ts'
 import type { SearchEngine } from '#ports/search.ts'
 import { checkedOrganisation } from '../_shared/blob-names.ts'
 import { closable } from '../_shared/closable.ts'
@@ -16,7 +16,7 @@ export async function openSearch({
   url,
   clock,
   secret,
-}: Pick<Opening, 'url' | 'clock' | 'secret'>): Promise<SearchEngine> {
+}: Pick<AdapterContext, 'url' | 'clock' | 'secret'>): Promise<SearchEngine> {
   const shards = wholeOption(url, 'shards', 1, { min: 1, max: 1024 })
   const asked = wholeOption(url, 'replicas', -1 as number, { max: 16 })
   const connection = connect({ url, clock, secret })

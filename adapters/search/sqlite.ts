@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
-import { defineAdapter, type Opening } from '#ports/adapter.ts'
+import { defineAdapter, type AdapterContext } from '#ports/adapter.ts'
 import type { SearchEngine } from '#ports/search.ts'
 import { closable } from '../_shared/closable.ts'
 import { searchEngine } from './sqlite/engine.ts'
@@ -24,7 +24,7 @@ type Threads = {
  * `sqlite:` is search.db in DATA_DIR; else `sqlite:./folder/search.db`, relative to the working
  * directory, or `sqlite:///folder/search.db`.
  */
-function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): string {
+function pathOf({ url, dataDir }: Pick<AdapterContext, 'url' | 'dataDir'>): string {
   const path = decodeURIComponent(url.pathname)
   if (path === '' && url.host === '') return join(dataDir, 'search.db')
   if (path.endsWith('/') || url.host !== '')

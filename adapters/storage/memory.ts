@@ -248,6 +248,6 @@ export const memoryStorage = (clock: Clock): StorageEngine => createEngine(clock
 export default defineAdapter<StorageEngine>({
   port: 'storage',
   scheme: 'memory',
-  fleeting: true,
+  ephemeral: true,
   open: async ({ clock }) => memoryStorage(clock),
 })

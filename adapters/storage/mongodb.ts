@@ -2,15 +2,13 @@
 // worked out by the code that every adapter shares, and written where nobody else has
 // written meanwhile; a conflict is worked out anew. One process's calls on a document keep their
 // order.
-import { MongoBulkWriteError, type Collection as Kept } from 'mongodb'
-import { fault } from '#contracts/faults.ts'
+import { MongoBulkWriteError } from 'mongodb'
 import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Change, Collection, Doc, Query, StorageEngine, Where } from '#ports/storage.ts'
+import type { Change, Doc, Query, StorageEngine, Where } from '#ports/storage.ts'
 import {
   applyChange,
   checkChange,
-  checkCollection,
   checkDoc,
   checkQuery,
   checkSize,
@@ -21,11 +19,9 @@ import {
   keyOf,
   limitDefault,
   matches,
-  union,
   type Fields,
   type Key,
 } from '../_shared/documents.ts'
-import { createKeyedQueue, type KeyedQueue } from '../_shared/keyed-queue.ts'
 import {
   closed,
   connect,
@@ -37,23 +33,8 @@ import {
 import { all, behind, conditions, type Stored } from '../_shared/mongodb/filters.ts'
 import { createIndexes, sortOf } from './mongodb/indexes.ts'
 import type { Bound } from '../_shared/mongodb/sends.ts'
+import { createTables, type Table } from './mongodb/tables.ts'
 
-type Table = {
-  readonly name: string
-  spec: Collection
-  readonly kept: Kept<Stored>
-  readonly lanes: KeyedQueue
-  expires: string | undefined
-  sweptAt: number
-}
-
-/**
- * Names of collections that are the adapter's own begin with an underscore, which no declared one
- * does.
- */
-const prefix = 'c_'
-/** A collection of the adapter's own: what each declared one is, as JSON. */
-const specsName = '_collections'
 /**
  * How often documents past their expiry are taken out, in milliseconds; nobody sees them meanwhile.
  */
@@ -78,22 +59,15 @@ export function mongoStorage({
   clock: Clock
   log: Log
 }): StorageEngine {
-  const tables = new Map<string, Table>()
-  const specs = db.collection<{ _id: string; spec: string }>(specsName)
-  const indexes = createIndexes({ db, clock, log })
   let isClosed = false
   let closing: Promise<void> | undefined
 
   const check = () => {
     if (isClosed) throw closed()
   }
-  const of = ({ name }: Collection): Table => {
-    check()
-    const table = tables.get(name)
-    if (!table)
-      throw fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' })
-    return table
-  }
+  const indexes = createIndexes({ db, clock, log })
+  const tables = createTables({ db, indexes, clock, check })
+  const { of } = tables
   const isExpired = ({ expires }: Table, doc: Fields) =>
     expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= clock.now()
   const expired = (table: Table) => ({ [table.expires!]: { $type: 'number', $lte: clock.now() } })
@@ -180,49 +154,8 @@ export function mongoStorage({
   return {
     limits: { documentBytesMax },
     exclusive: false,
-    async define(collection) {
-      check()
-      checkCollection(collection)
-      const { name } = collection
-      const kept = db.collection<Stored>(prefix + name)
-      const known = tables.get(name)
-      const spec = known ? union(known.spec, collection) : collection
-      const text = JSON.stringify(spec)
-      const [noted] = await Promise.all([
-        orFault(specs.findOne({ _id: name })),
-        indexes.want(spec, prefix + name),
-      ])
-      // Most often it stands there already, and to look costs less than a write that a majority has
-      // to have.
-      if (noted?.spec !== text)
-        await orFault(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
-      const table = known ?? {
-        name,
-        spec,
-        kept,
-        lanes: createKeyedQueue(),
-        expires: undefined,
-        sweptAt: clock.monotonic(),
-      }
-      table.spec = spec
-      table.expires = collection.expires ?? table.expires
-      tables.set(name, table)
-    },
-    async collections() {
-      check()
-      const known = await orFault(specs.find({}, { sort: { _id: 1 } }).toArray())
-      const names = new Set(known.map(({ _id }) => _id))
-      for (const { name } of await orFault(db.listCollections({}, { nameOnly: true }).toArray())) {
-        if (!name.startsWith(prefix) || names.has(name.slice(prefix.length))) continue
-        throw fault('UNAVAILABLE', {
-          what: 'The list of collections',
-          why:
-            `it does not say what ${name.slice(prefix.length)} is, which a program of before ` +
-            'this version made; start the server on it once',
-        })
-      }
-      return known.map(({ spec }) => JSON.parse(spec) as Collection)
-    },
+    define: tables.define,
+    collections: tables.collections,
     async insert(collection, doc) {
       const table = of(collection)
       const stored = insertable(table, doc)
@@ -340,7 +273,7 @@ export function mongoStorage({
     },
     async durable() {
       check()
-      await Promise.all([...tables.values()].map(({ lanes }) => lanes.settled()))
+      await tables.settled()
     },
     async ping() {
       check()
@@ -348,9 +281,7 @@ export function mongoStorage({
     },
     close() {
       isClosed = true
-      return (closing ??= Promise.all([...tables.values()].map(({ lanes }) => lanes.settled()))
-        .then(indexes.close)
-        .then(close))
+      return (closing ??= tables.settled().then(indexes.close).then(close))
     },
   }
 }

@@ -1,7 +1,7 @@
 // Documents in one SQLite file: no service to run, and a write that is said to be on disk is on
 // disk.
 import { fault } from '#contracts/faults.ts'
-import { defineAdapter, type Opening } from '#ports/adapter.ts'
+import { defineAdapter, type AdapterContext } from '#ports/adapter.ts'
 import type { Collection, Doc, Page, Query, StorageEngine } from '#ports/storage.ts'
 import {
   checkChange,
@@ -173,7 +173,7 @@ function createEngine(
 
 /** Takes out what has expired, a little at a time, so that nobody waits long. */
 async function sweepForever(
-  { clock, log }: Opening,
+  { clock, log }: AdapterContext,
   writer: Writer,
   places: () => readonly number[],
   signal: AbortSignal,

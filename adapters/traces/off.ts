@@ -12,6 +12,6 @@ export const noTraces: Tracer = {
 export default defineAdapter<Tracer>({
   port: 'traces',
   scheme: 'off',
-  fleeting: true,
+  ephemeral: true,
   open: async () => noTraces,
 })

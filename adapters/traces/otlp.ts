@@ -17,7 +17,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace'
 import { fault, isFault } from '#contracts/faults.ts'
-import { defineAdapter, type Opening } from '#ports/adapter.ts'
+import { defineAdapter, type AdapterContext } from '#ports/adapter.ts'
 import type { Tracer } from '#ports/traces.ts'
 
 const kinds = {
@@ -47,7 +47,7 @@ const codeOf = (error: unknown): string =>
   isFault(error) ? error.code : error instanceof Error ? error.name : String(error).slice(0, 40)
 
 /** INVALID_FIELD names the setting. */
-function endpointOf({ url, secret }: Pick<Opening, 'url' | 'secret'>): string {
+function endpointOf({ url, secret }: Pick<AdapterContext, 'url' | 'secret'>): string {
   const base = url.pathname || secret('OTEL_EXPORTER_OTLP_ENDPOINT')
   if (base === undefined || !URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol))
     throw fault('INVALID_FIELD', {
@@ -56,14 +56,14 @@ function endpointOf({ url, secret }: Pick<Opening, 'url' | 'secret'>): string {
     })
   return `${base.replace(/\/{1,100}$/, '')}/v1/traces`
 }
-function ratioOf({ url }: Pick<Opening, 'url'>): number {
+function ratioOf({ url }: Pick<AdapterContext, 'url'>): number {
   const ratio = Number(url.searchParams.get('sample') ?? 1)
   if (!(ratio >= 0 && ratio <= 1))
     throw fault('INVALID_FIELD', { field: 'sample', why: 'is a share between 0 and 1' })
   return ratio
 }
 
-export function createOtlp(opening: Pick<Opening, 'url' | 'secret' | 'clock'>): Tracer {
+export function createOtlp(opening: Pick<AdapterContext, 'url' | 'secret' | 'clock'>): Tracer {
   const exporter = new OTLPTraceExporter({ url: endpointOf(opening), timeoutMillis: exportMsMax })
   const provider = new TracerProvider({
     resource: resourceFromAttributes({
@@ -114,11 +114,11 @@ export function createOtlp(opening: Pick<Opening, 'url' | 'secret' | 'clock'>): 
 export default defineAdapter<Tracer>({
   port: 'traces',
   scheme: 'otlp',
-  fleeting: true,
+  ephemeral: true,
   options: {
     sample:
-      'The share of traces that are kept, from 0 to 1 (the default); what a caller traces ' +
-      'is kept as it says.',
+      'The share of traces that are kept, from 0 to 1; what a caller traces is kept as it ' +
+      'says; default 1.',
   },
   open: async opening => createOtlp(opening),
 })

@@ -6,7 +6,8 @@ import { askServer, runCommand, serveAdmin, type Commands } from './admin.ts'
 import type { Clock } from '#ports/clock.ts'
 import { bindAdapters, foldersOf } from '../adapters.ts'
 import { boot, type Booted } from '../boot.ts'
-import { helpOf, readSettings } from '../settings.ts'
+import { readSettings } from '../settings.ts'
+import { helpLine, helpOf } from './settings-help.ts'
 import { checkInstallation } from './check.ts'
 import type { RunnableCommand } from './commands.ts'
 import { defectCode, guardProcess } from './guard.ts'
@@ -58,7 +59,7 @@ async function start(): Promise<void> {
   // opened, so that the process ends.
   await using opened = new AsyncDisposableStack()
   const booted = await boot({ env: process.env, guarded: true })
-  const { kernel, roster, settings, log } = booted
+  const { kernel, pluginRegistry, settings, log } = booted
   opened.defer(kernel.stop)
   opened.defer(await serveAdmin(settings.DATA_DIR, () => commandsOf(booted)))
   const { port } = await kernel.listen()
@@ -88,7 +89,7 @@ async function start(): Promise<void> {
   process.on(
     'SIGHUP',
     () =>
-      void roster.reconcile().then(
+      void pluginRegistry.reconcile().then(
         ({ changes }) => log('info', 'plugins.reconciled', { changes }),
         (error: unknown) => log('error', 'plugins.reconciled', { error }),
       ),
@@ -96,7 +97,7 @@ async function start(): Promise<void> {
   if (settings.PLUGINS_WATCH)
     serving.defer(
       watchPlugins({
-        roster,
+        pluginRegistry: pluginRegistry,
         clock: booted.engine('clock'),
         log,
         pluginsDir: settings.PLUGINS_DIR,
@@ -318,8 +319,7 @@ async function help(): Promise<void> {
   ] as const)
     print(`  ${name.padEnd(52)} ${about}`)
   print('\nSettings (environment)')
-  for (const { name, fallback, about } of helpOf(plugins))
-    print(`  ${name.padEnd(32)} ${about}${fallback ? ` [${fallback}]` : ''}`)
+  helpOf(plugins).forEach(row => print(`  ${helpLine(row)}`))
 }
 
 /**

@@ -61,6 +61,33 @@ export type Hello =
   | { readonly manifest: Manifest; readonly items: readonly Item[] }
   | { readonly refused: string }
 
+/** Why it cannot live in a thread, a part of a sentence for each reason. */
+const unfitnessOf = ({
+  provides,
+  records,
+  contract,
+  uses = {},
+  commands = {},
+  contributes = [],
+}: Plugin): string[] => [
+  ...Object.keys(provides ?? {}).map(
+    one => `it provides the service ${one}, and others call a service without waiting`,
+  ),
+  ...(records ? ['it keeps records of live work'] : []),
+  ...Object.entries(contract ?? {})
+    .filter(([, row]) => row.streamed !== undefined)
+    .map(([key]) => `${key} reads a streamed body`),
+  ...Object.values(uses)
+    .filter(({ id, kind }) => kind === 'point' || id === 'port:host' || id === 'port:plugins')
+    .map(({ id }) => `it uses ${id}, which answers without waiting`),
+  ...Object.entries(commands)
+    .filter(([, one]) => 'offline' in one)
+    .map(([one]) => `its command "${one}" works on the whole installation`),
+  ...contributes
+    .filter(({ remote }) => !remote)
+    .map(({ point }) => `it contributes to ${point}, whose items are asked without waiting`),
+]
+
 export function manifestOf(plugin: Plugin): Manifest {
   const {
     name,
@@ -80,24 +107,6 @@ export function manifestOf(plugin: Plugin): Manifest {
     commands = {},
     contributes = [],
   } = plugin
-  const unfit = [
-    ...Object.keys(plugin.provides ?? {}).map(
-      one => `it provides the service ${one}, and others call a service without waiting`,
-    ),
-    ...(plugin.records ? ['it keeps records of live work'] : []),
-    ...Object.entries(contract ?? {})
-      .filter(([, row]) => row.streamed !== undefined)
-      .map(([key]) => `${key} reads a streamed body`),
-    ...Object.values(uses)
-      .filter(({ id, kind }) => kind === 'point' || id === 'port:host' || id === 'port:plugins')
-      .map(({ id }) => `it uses ${id}, which answers without waiting`),
-    ...Object.entries(commands)
-      .filter(([, one]) => 'offline' in one)
-      .map(([one]) => `its command "${one}" works on the whole installation`),
-    ...contributes
-      .filter(({ remote }) => !remote)
-      .map(({ point }) => `it contributes to ${point}, whose items are asked without waiting`),
-  ]
   const data = {
     name,
     version,
@@ -112,7 +121,7 @@ export function manifestOf(plugin: Plugin): Manifest {
     names,
     emits,
     contract,
-    unfit,
+    unfit: unfitnessOf(plugin),
     jobs: Object.fromEntries(
       Object.entries(jobs).map(([job, { options }]) => [job, options ?? null]),
     ),

@@ -4,7 +4,7 @@ import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Source } from '../module-loader.ts'
 import type { RequestValues } from '../instance.ts'
-import type { JobCall, Own, Plugin } from '../plugin.ts'
+import type { JobCall, PluginContext, Plugin } from '../plugin.ts'
 import { reached, type Reach } from './remote-proxy.ts'
 import {
   resourceLimitsDefault,
@@ -27,7 +27,9 @@ export type Isolation = {
    */
   standIn(source: Source, bounds: ResourceLimits, manifest: Manifest): Plugin
 }
-type Deps = Own<object> & { readonly thread: WorkerSupervisor } & Readonly<Record<string, unknown>>
+type Deps = PluginContext<object> & { readonly thread: WorkerSupervisor } & Readonly<
+    Record<string, unknown>
+  >
 type Said = { readonly level: Parameters<Log>[0]; readonly event: string; readonly fields: object }
 
 /** A contributed item: its fields, and methods that call over. */
@@ -132,10 +134,10 @@ export function createIsolation({
           ]),
         ),
         commands: Object.fromEntries(
-          Object.entries(commands).map(([name, told]) => [
+          Object.entries(commands).map(([name, declared]) => [
             name,
             {
-              ...told,
+              ...declared,
               run: ({ thread }: Deps, options: never) => thread.call('command', { name, options }),
             },
           ]),

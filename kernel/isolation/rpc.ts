@@ -10,7 +10,7 @@ const pendingMax = 10_000
 /** Own field of whatever stands for something else. */
 const mark = '\u0000'
 
-type Told = {
+type SerializedError = {
   readonly thrown?: unknown
   readonly name?: string
   readonly message?: string
@@ -20,7 +20,7 @@ type Told = {
 export type Message =
   | readonly ['call', id: number, target: string, value: unknown]
   | readonly ['done', id: number, value: unknown]
-  | readonly ['failed', id: number, told: Told]
+  | readonly ['failed', id: number, told: SerializedError]
   | readonly ['aborted', signal: number, reason: unknown]
   | readonly ['forgotten', signals: readonly number[]]
 export type Rpc = {
@@ -39,7 +39,7 @@ export type Rpc = {
  */
 type Loan = { open: number; readonly signals: number[]; readonly undo: (() => void)[] }
 
-const told = (error: unknown): Told => {
+const serializeError = (error: unknown): SerializedError => {
   if (!(error instanceof Error))
     return { thrown: typeof error === 'object' ? String(error) : error }
   return {
@@ -49,13 +49,13 @@ const told = (error: unknown): Told => {
     ...(isFault(error) ? { fault: [error.code, error.values, error.retryAfterMs] } : {}),
   }
 }
-function thrown({
+function deserializeError({
   fault: known,
   thrown: value,
   name = 'Error',
   message = '',
   stack,
-}: Told): unknown {
+}: SerializedError): unknown {
   if (value !== undefined) return value
   if (known)
     return fault(known[0], known[1], known[2] === undefined ? {} : { retryAfterMs: known[2] })
@@ -96,9 +96,9 @@ export function createRpc(
 
   function lendSignal(signal: AbortSignal, loan: Loan): object {
     const id = ++count
-    if (signal.aborted) return { [mark]: 'signal', id, aborted: told(signal.reason) }
+    if (signal.aborted) return { [mark]: 'signal', id, aborted: serializeError(signal.reason) }
     const onAbort = () => {
-      if (!ended) post(['aborted', id, told(signal.reason)])
+      if (!ended) post(['aborted', id, serializeError(signal.reason)])
     }
     signal.addEventListener('abort', onAbort, { once: true })
     loan.signals.push(id)
@@ -130,9 +130,9 @@ export function createRpc(
     return mark in value ? { [mark]: 'own', fields: Object.entries(fields) } : fields
   }
 
-  function borrowSignal(id: number, aborted: Told | undefined): AbortSignal {
+  function borrowSignal(id: number, aborted: SerializedError | undefined): AbortSignal {
     const controller = new AbortController()
-    if (aborted) controller.abort(thrown(aborted))
+    if (aborted) controller.abort(deserializeError(aborted))
     else borrowedSignals.set(id, controller)
     return controller.signal
   }
@@ -224,7 +224,7 @@ export function createRpc(
     try {
       post(['done', id, pack(await carryOut(target, unpack(packed, loan)), loan)])
     } catch (error) {
-      if (!ended) post(['failed', id, told(error)])
+      if (!ended) post(['failed', id, serializeError(error)])
     }
   }
   function call(target: string, value?: unknown): Promise<unknown> {
@@ -253,7 +253,9 @@ export function createRpc(
         case 'call':
           return void serve(message[1], message[2], message[3])
         case 'aborted':
-          return borrowedSignals.get(message[1])?.abort(thrown(message[2] as Told))
+          return borrowedSignals
+            .get(message[1])
+            ?.abort(deserializeError(message[2] as SerializedError))
         case 'forgotten':
           return message[1].forEach(signalId => borrowedSignals.delete(signalId))
       }
@@ -262,7 +264,7 @@ export function createRpc(
       waiting.delete(id)
       if (!waiter) return
       if (kind === 'done') waiter.resolve(unpack(value, waiter.loan))
-      else waiter.reject(thrown(value))
+      else waiter.reject(deserializeError(value))
       giveBack(waiter.loan)
     },
     end(why) {

@@ -69,7 +69,7 @@ export async function serve(
         .call('log', {
           level,
           event: event.slice(plugin.name.length + 1),
-          fields: JSON.parse(JSON.stringify(fields ?? {}, told)) as object,
+          fields: JSON.parse(JSON.stringify(fields ?? {}, errorAsJson)) as object,
         })
         .catch(() => undefined),
     given: token => (token.id === SystemClock.id ? clock : remoteProxy(link, token.id)),
@@ -78,5 +78,5 @@ export async function serve(
   return instance.items.map(({ item }) => itemOf(item))
 }
 /** An error's own fields are not JSON's. */
-const told = (_: string, value: unknown) =>
+const errorAsJson = (_: string, value: unknown) =>
   value instanceof Error ? { message: value.message, stack: value.stack } : value

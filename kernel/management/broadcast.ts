@@ -17,15 +17,15 @@ type Parts = {
   readonly clock: Clock
   readonly log: Log
   /** Nobody else can be there. */
-  readonly alone: boolean
+  readonly exclusive: boolean
 }
-type Told = { readonly from: string; readonly data: Json }
+type Hint = { readonly from: string; readonly data: Json }
 
 export function createBroadcast({
   eventlog,
   clock,
   log,
-  alone,
+  exclusive,
 }: Parts): Broadcasting & { close(): void } {
   const self = clock.id()
   const ears = new Map<string, Set<(data: Json) => void>>()
@@ -34,7 +34,7 @@ export function createBroadcast({
     const { last } = await eventlog.bounds(stream)
     for await (const batch of eventlog.follow(stream, { after: last, signal: closing.signal }))
       for (const { type, data } of batch) {
-        const { from, data: hint } = data as Told
+        const { from, data: hint } = data as Hint
         if (from !== self) for (const act of ears.get(type) ?? []) act(hint)
       }
   }
@@ -48,10 +48,10 @@ export function createBroadcast({
     const last = await eventlog.append(stream, [{ type: topic, data: { from: self, data } }])
     if (last % keptHints === 0) await eventlog.trim(stream, last - keptHints)
   }
-  if (!alone) void listen()
+  if (!exclusive) void listen()
   return {
     publish(topic, data) {
-      if (!alone)
+      if (!exclusive)
         void say(topic, data).catch((error: unknown) => log('warn', 'peers.tell', { topic, error }))
     },
     subscribe(topic, act) {

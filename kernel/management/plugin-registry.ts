@@ -1,85 +1,54 @@
 // Which plugins serve, from where, and in which generation: loads, reloads, unloads and rolls back,
 // and remembers what an operator chose.
 import { existsSync } from 'node:fs'
-import { fault, hasCode } from '#contracts/faults.ts'
+import { hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
-import { importOnce, type ModuleLoader, type Source } from '../module-loader.ts'
+import type { Source } from '../module-loader.ts'
 import type { PluginStatus, PluginRegistry } from '../kernel-ports.ts'
-import type { Crashes } from '../loading/crashes.ts'
-import type { Steps } from '../loading/steps.ts'
 import type { Plugin } from '../plugin.ts'
-import { resourceLimitsDefault, type ResourceLimits } from '../isolation/manifest.ts'
-import type { Isolation } from '../isolation/proxy-plugin.ts'
-import type { DesiredStateStore, Editable } from './desired-state.ts'
-import { builtInDir, sourceAt, sourcesIn, stampOf } from './sources.ts'
+import { resourceLimitsDefault } from '../isolation/manifest.ts'
+import type { Editable } from './desired-state.ts'
+import { createOrganisations } from './organisations.ts'
+import {
+  createServedPlugins,
+  importBuiltIn,
+  refuse,
+  versionOf,
+  whyOf,
+  type Entry,
+  type Parts,
+} from './served-plugins.ts'
+import { sourceAt, sourcesOf, stampOf } from './sources.ts'
 
-type Version = {
-  readonly plugin: Plugin
-  readonly source?: Source
-  /** Of the thread that it runs in. */
-  readonly isolated?: ResourceLimits
-}
-type Entry = Version & {
-  readonly stamp: string
-  /** What served before, to go back to. */
-  readonly before?: Version
-}
-const versionOf = ({ plugin, source, isolated }: Entry): Version => ({
-  plugin,
-  ...(source ? { source } : {}),
-  ...(isolated ? { isolated } : {}),
-})
-type Entries = ReadonlyMap<string, Entry>
-
-type Parts = {
-  readonly choices: DesiredStateStore
+type RegistryParts = Parts & {
   readonly pluginsDir: string | undefined
-  readonly generations: ModuleLoader
-  readonly threads: Isolation
   readonly log: Log
-  /** From the living plugins to these; resolves at the swap. */
-  readonly become: (plugins: readonly Plugin[]) => Promise<unknown>
-  /** Refuses what could not be built together. */
-  readonly check: (plugins: readonly Plugin[]) => void
-  readonly generationOf: (name: string) => number | undefined
-  /** Brings a file that is not here; false where nobody can. */
-  readonly bring: (entry: string) => Promise<boolean>
-  /** Which plugins ended the process before. */
-  readonly crashes: Crashes
-  /** Bounds a step of loading. */
-  readonly within: Steps['within']
-  /** Something could not even be imported. */
-  readonly refused: () => void
   /** This process has changed something; others want to know. */
   readonly changed: (what?: { readonly rolledBack: string }) => void
 }
 
-const refuse = (why: string, cause?: unknown) => fault('PLUGIN_REFUSED', { why }, { cause })
-const whyOf = (error: unknown) => (error as Error).message
+/** A row of the list that has no generation. */
+const idle = (state: 'off' | 'failed', name: string, source = '', detail = ''): PluginStatus => ({
+  name,
+  version: '',
+  state,
+  generation: 0,
+  source,
+  previous: null,
+  organisations: null,
+  isolated: null,
+  detail,
+})
 
-export function createPluginRegistry({
-  choices,
-  pluginsDir,
-  generations,
-  threads,
-  log,
-  become,
-  check,
-  generationOf,
-  bring,
-  crashes,
-  within,
-  refused,
-  changed,
-}: Parts) {
-  let entries: Entries = new Map()
-  /** By entry: what could not be had, and whose it was found to be. */
+export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: RegistryParts) {
+  const { choices, kernel, crashes } = parts
+  const served = createServedPlugins(parts)
+  const organisations = createOrganisations(choices)
+  /** By entry: why it could not be had. */
   const failed = new Map<string, string>()
-  const names = new Map<string, string>()
   /** Something was away when the others' choices were followed: it is worth another look. */
   let isBehind = false
   let turn: Promise<unknown> = Promise.resolve()
-  let limits: ReadonlyMap<string, ReadonlySet<string>> = new Map()
 
   /** One change at a time: each sees what the one before left. */
   const inTurn = <T>(act: () => Promise<T>): Promise<T> => {
@@ -87,166 +56,37 @@ export function createPluginRegistry({
     turn = mine.catch(() => undefined)
     return mine
   }
-  const serving = (name: string): Entry => {
-    const entry = entries.get(name)
-    if (!entry) throw fault('NOT_FOUND', { what: `plugin "${name}"` })
-    return entry
-  }
-  /** `chosen`: bounds, null for the process, or (undefined) what was chosen before. */
-  const importNow = async (source: Source, chosen?: ResourceLimits | null): Promise<Entry> => {
-    if (
-      !existsSync(source.entry) &&
-      !(await within('bringing its files', () => bring(source.entry)))
-    )
-      throw refuse(`There is nothing at ${source.entry}.`)
-    try {
-      const stamp = stampOf(source)
-      const before = choices.read().isolated
-      // Where some plugins run in threads, no code is imported into the process before it is known
-      // whose it is.
-      const manifest =
-        chosen || (chosen === undefined && Object.keys(before).length > 0)
-          ? await threads.describe(source)
-          : undefined
-      const isolated = manifest && (chosen ?? before[manifest.name])
-      const plugin = isolated
-        ? threads.standIn(source, isolated, manifest)
-        : await crashes.during(source.entry, () =>
-            within('its import', () => generations.load(source)),
-          )
-      if (plugin.names && !source.entry.startsWith(builtInDir))
-        throw new Error(
-          `${plugin.name} asks for names without its own before them, which only a plugin ` +
-            'of the platform has.',
-        )
-      names.set(source.entry, plugin.name)
-      return { source, stamp, plugin, ...(isolated ? { isolated } : {}) }
-    } catch (error) {
-      refused()
-      throw refuse(whyOf(error), error)
-    }
-  }
-  const adopt = async (next: Entries): Promise<void> => {
-    await become([...next.values()].map(({ plugin }) => plugin))
-    entries = next
-  }
-  const swap = (next: Entries, sentence: string, entry = '') =>
-    (entry === '' ? adopt(next) : crashes.during(entry, () => adopt(next))).catch(
-      (error: unknown) => Promise.reject(refuse(`${sentence} ${whyOf(error)}`, error)),
-    )
   const sourcesNow = () => {
     const { loaded, off } = choices.read()
-    return {
-      off,
-      sources: [
-        ...sourcesIn(builtInDir),
-        ...(pluginsDir === undefined ? [] : sourcesIn(pluginsDir)),
-        ...loaded.map(entry => ({ entry })),
-      ],
-    }
+    return { off, sources: sourcesOf(loaded, pluginsDir) }
   }
   /** Other processes are told when it is done. */
   const choose = async (edit: (choices: Editable) => void = () => undefined): Promise<void> => {
     await choices.edit(edit)
-    limit()
+    organisations.refresh()
     changed()
   }
-  const limit = () => {
-    limits = new Map(
-      Object.entries(choices.read().only).map(([name, organisations]) => [
-        name,
-        new Set(organisations),
-      ]),
-    )
-  }
   const isFound = ({ entry }: Source) => sourcesNow().sources.some(one => one.entry === entry)
-  const stays = (name: string) => {
-    const { plugin } = serving(name)
-    return `${name} ${plugin.version} (generation ${generationOf(name)}) goes on serving.`
-  }
   const listed = (name: string): PluginStatus => {
-    const { plugin, source, before, isolated = null } = serving(name)
+    const { plugin, source, before, isolated = null } = served.get(name)
     return {
       name,
       version: plugin.version,
       state: 'serving',
-      generation: generationOf(name) ?? 0,
+      generation: served.generationOf(name) ?? 0,
       source: source?.entry ?? '',
       previous: before?.plugin.version ?? null,
-      organisations: limits.has(name) ? [...limits.get(name)!] : null,
+      organisations: organisations.of(name),
       isolated,
       detail: '',
     }
   }
-  /** The plugin is where it was, as its files say now. */
-  const renewed = async (name: string, chosen?: ResourceLimits | null): Promise<Entry> => {
-    const old = serving(name)
-    if (!old.source)
-      throw refuse(
-        `${name} was handed in by the program that started the kernel; there is nothing to ` +
-          'read it from.',
-      )
-    const { plugin, ...rest } = await importNow(old.source, chosen).catch((error: unknown) =>
-      Promise.reject(refuse(`${whyOf(error)} ${stays(name)}`, error)),
-    )
-    if (plugin.name !== name)
-      throw refuse(`${old.source.entry} now says that it is ${plugin.name}. ${stays(name)}`)
-    return { ...rest, plugin, before: versionOf(old) }
-  }
-  const goBack = async (
-    name: string,
-  ): Promise<{ readonly now: Entry; readonly before: Version }> => {
-    const now = serving(name)
-    const { before } = now
-    if (!before)
-      throw refuse(
-        `${name} ${now.plugin.version} is the first that served; there is nothing to go back to.`,
-      )
-    await swap(
-      new Map([
-        ...entries,
-        [
-          name,
-          {
-            ...before,
-            stamp: before.source?.entry === now.source?.entry ? now.stamp : stampOf(before.source!),
-            before: versionOf(now),
-          },
-        ],
-      ]),
-      stays(name),
-    )
-    return { now, before }
-  }
-
-  const roster: PluginRegistry = {
+  const pluginRegistry: PluginRegistry = {
     list: () => [
-      ...[...entries.keys()].sort().map(listed),
-      ...choices.read().off.map(
-        (name): PluginStatus => ({
-          name,
-          version: '',
-          state: 'off',
-          generation: 0,
-          source: '',
-          previous: null,
-          organisations: null,
-          isolated: null,
-          detail: '',
-        }),
-      ),
-      ...[...failed].map(
-        ([source, detail]): PluginStatus => ({
-          name: names.get(source) ?? '',
-          version: '',
-          state: 'failed',
-          generation: 0,
-          source,
-          previous: null,
-          organisations: null,
-          isolated: null,
-          detail,
-        }),
+      ...[...served.entries().keys()].sort().map(listed),
+      ...choices.read().off.map(name => idle('off', name)),
+      ...[...failed].map(([source, detail]) =>
+        idle('failed', served.names.get(source) ?? '', source, detail),
       ),
     ],
     load: (what, { replace = false, isolated } = {}) =>
@@ -255,21 +95,22 @@ export function createPluginRegistry({
         const isName = off.includes(what)
         let entry: Entry | undefined
         for (const source of isName ? sourcesNow().sources : [sourceAt(what)]) {
-          if ([...entries.values()].some(one => one.source?.entry === source.entry)) continue
+          if (served.hasSource(source)) continue
           if (!isName) crashes.forget(source.entry)
-          const found = await importNow(source, isolated)
+          const found = await served.importFrom(source, isolated)
           if (!isName || found.plugin.name === what) entry = found
         }
         if (!entry) throw refuse(`${what} serves already; reload it.`)
         const { name } = entry.plugin
-        const other = entries.get(name)
+        const other = served.entries().get(name)
         if (other && !replace)
           throw refuse(
             `${name} is served from ${other.source?.entry ?? 'elsewhere'}; unload it first.`,
           )
-        await swap(
-          new Map([...entries, [name, other ? { ...entry, before: versionOf(other) } : entry]]),
-          other ? stays(name) : `${name} was not loaded.`,
+        await served.swapIn(
+          name,
+          other ? { ...entry, before: versionOf(other) } : entry,
+          other ? served.stays(name) : `${name} was not loaded.`,
           entry.source!.entry,
         )
         await choose(({ loaded, off: out, isolated: chosen }) => {
@@ -283,13 +124,13 @@ export function createPluginRegistry({
       }),
     reload: name =>
       inTurn(async () => {
-        await swap(new Map([...entries, [name, await renewed(name)]]), stays(name))
+        await served.reload(name)
         if (choices.shared) await choose()
         return listed(name)
       }),
     rollback: name =>
       inTurn(async () => {
-        const { now, before } = await goBack(name)
+        const { now, before } = await served.goBack(name)
         // Where the two lie in different places, the next start must find the right one.
         await choose(({ loaded, isolated }) => {
           if (before.isolated) isolated.set(name, before.isolated)
@@ -304,27 +145,24 @@ export function createPluginRegistry({
       }),
     unload: name =>
       inTurn(async () => {
-        const { source } = serving(name)
-        const next = new Map(entries)
-        next.delete(name)
-        await swap(next, stays(name))
+        const { source } = served.get(name)
+        await served.unload(name)
         await choose(({ loaded, off }) => {
           if (!source || !loaded.delete(source.entry)) off.add(name)
         })
         return { name }
       }),
-    enable: (name, organisations) =>
+    enable: (name, only) =>
       inTurn(async () => {
-        serving(name)
+        served.get(name)
         await choose(
-          ({ only }) =>
-            void (organisations === null ? only.delete(name) : only.set(name, organisations)),
+          chosen => void (only === null ? chosen.only.delete(name) : chosen.only.set(name, only)),
         )
         return listed(name)
       }),
     isolate: (name, bounds) =>
       inTurn(async () => {
-        await swap(new Map([...entries, [name, await renewed(name, bounds)]]), stays(name))
+        await served.reload(name, bounds)
         await choose(
           ({ isolated }) =>
             void (bounds === null ? isolated.delete(name) : isolated.set(name, bounds)),
@@ -333,19 +171,22 @@ export function createPluginRegistry({
       }),
     check: (path, { isolated } = {}) =>
       inTurn(async () => {
-        const { plugin } = await importNow(sourceAt(path), isolated && resourceLimitsDefault)
-        const others = [...entries.values()]
+        const { plugin } = await served.importFrom(
+          sourceAt(path),
+          isolated && resourceLimitsDefault,
+        )
+        const others = [...served.entries().values()]
           .map(entry => entry.plugin)
           .filter(({ name }) => name !== plugin.name)
         try {
-          check([...others, plugin])
+          kernel.check([...others, plugin])
         } catch (error) {
           throw refuse(whyOf(error), error)
         }
         return {
           name: plugin.name,
           version: plugin.version,
-          replaces: entries.get(plugin.name)?.plugin.version ?? null,
+          replaces: served.entries().get(plugin.name)?.plugin.version ?? null,
         }
       }),
     /**
@@ -355,7 +196,7 @@ export function createPluginRegistry({
     reconcile: () =>
       inTurn(async () => {
         await choices.refresh()
-        limit()
+        organisations.refresh()
         isBehind = false
         const { sources, off } = sourcesNow()
         const { isolated } = choices.read()
@@ -377,103 +218,76 @@ export function createPluginRegistry({
           }
         }
         const isThere = ({ entry }: Source) => sources.some(one => one.entry === entry)
-        for (const source of sources) {
-          if (
-            [...entries.values()].some(one => one.source?.entry === source.entry) ||
-            off.includes(names.get(source.entry) ?? '')
-          )
-            continue
-          await step(`load ${source.entry}`, source.entry, async () => {
-            const crashed = crashes.refusal(source.entry)
-            if (crashed?.name) names.set(source.entry, crashed.name)
-            if (crashed) throw refuse(crashed.why)
-            const entry = await importNow(source)
-            const { name } = entry.plugin
-            const other = entries.get(name)
-            if (off.includes(name)) return undefined
-            if (fresh.has(name) || (other && (!other.source || isThere(other.source))))
-              throw refuse(
-                `${name} is served from ` +
-                  `${(fresh.get(name) ?? other)!.source?.entry ?? 'elsewhere'}.`,
-              )
-            fresh.set(name, other ? { ...entry, before: versionOf(other) } : entry)
-            return undefined
-          })
+        const importNew = async (source: Source) => {
+          const crashed = crashes.refusal(source.entry)
+          if (crashed?.name) served.names.set(source.entry, crashed.name)
+          if (crashed) throw refuse(crashed.why)
+          const entry = await served.importFrom(source)
+          const { name } = entry.plugin
+          if (off.includes(name)) return undefined
+          const other = served.entries().get(name)
+          const holder = fresh.get(name) ?? other
+          if (fresh.has(name) || (other && (!other.source || isThere(other.source))))
+            throw refuse(`${name} is served from ${holder!.source?.entry ?? 'elsewhere'}.`)
+          fresh.set(name, other ? { ...entry, before: versionOf(other) } : entry)
+          return undefined
         }
-        for (const [name, { source, stamp, isolated: bounds }] of entries) {
+        const unload = async (name: string) => {
+          await served.unload(name)
+          return `unload ${name}`
+        }
+        const reload = async (name: string) => {
+          await served.reload(name)
+          return `reload ${name}`
+        }
+        const swapIn = async (name: string, entry: Entry) => {
+          const isKnown = served.entries().has(name)
+          const sentence = isKnown ? served.stays(name) : `${name} was not loaded.`
+          await served.swapIn(name, entry, sentence, entry.source!.entry)
+          return `load ${entry.source!.entry}`
+        }
+        for (const source of sources) {
+          const isOff = off.includes(served.names.get(source.entry) ?? '')
+          if (served.hasSource(source) || isOff) continue
+          await step(`load ${source.entry}`, source.entry, () => importNew(source))
+        }
+        for (const [name, { source, stamp, isolated: bounds }] of served.entries()) {
           if (!source || fresh.has(name)) continue
-          if (off.includes(name) || !isThere(source)) {
-            const next = new Map(entries)
-            next.delete(name)
-            await step(
-              `unload ${name}`,
-              source.entry,
-              async () => (await swap(next, stays(name)), `unload ${name}`),
-            )
-          } else if (
+          if (off.includes(name) || !isThere(source))
+            await step(`unload ${name}`, source.entry, () => unload(name))
+          else if (
             !existsSync(source.entry) ||
             stampOf(source) !== stamp ||
             JSON.stringify(bounds) !== JSON.stringify(isolated[name])
           )
-            await step(
-              `reload ${name}`,
-              source.entry,
-              async () => (
-                await swap(new Map([...entries, [name, await renewed(name)]]), stays(name)),
-                `reload ${name}`
-              ),
-            )
+            await step(`reload ${name}`, source.entry, () => reload(name))
         }
         // In place of what is not there any more, or beside the others.
         for (const [name, entry] of fresh)
-          await step(
-            `load ${name}`,
-            entry.source!.entry,
-            async () => (
-              await swap(
-                new Map([...entries, [name, entry]]),
-                entries.has(name) ? stays(name) : `${name} was not loaded.`,
-                entry.source!.entry,
-              ),
-              `load ${entry.source!.entry}`
-            ),
-          )
+          await step(`load ${name}`, entry.source!.entry, () => swapIn(name, entry))
         return { changes }
       }),
   }
   return {
-    ...roster,
+    ...pluginRegistry,
     /** Somebody else has gone back to the generation before, and so does this process. */
-    followBack: (name: string) => inTurn(() => goBack(name)),
+    followBack: (name: string) => inTurn(() => served.goBack(name)),
     isBehind: () => isBehind,
-    isLimited: () => limits.size > 0,
-    isEnabled: (plugin: string, orgId: string | undefined): boolean =>
-      !limits.has(plugin) || (orgId !== undefined && limits.get(plugin)!.has(orgId)),
+    isLimited: organisations.isLimited,
+    isEnabled: organisations.isEnabled,
     /**
      * The first set: of this program (its plugins must all serve), then what an operator added (a
      * broken one is told, and the rest serves).
      */
     async begin(given?: readonly Plugin[]): Promise<void> {
       await choices.refresh()
-      limit()
-      if (given) return adopt(new Map(given.map(plugin => [plugin.name, { plugin, stamp: '' }])))
+      organisations.refresh()
+      if (given) return served.begin(given.map(plugin => ({ plugin, stamp: '' })))
       const { off } = choices.read()
-      const first: Entry[] = await Promise.all(
-        sourcesIn(builtInDir).map(async source => ({
-          source,
-          stamp: stampOf(source),
-          plugin: await importOnce(source),
-        })),
-      )
-      await adopt(
-        new Map(
-          first
-            .filter(({ plugin }) => !off.includes(plugin.name))
-            .map(entry => [entry.plugin.name, entry]),
-        ),
-      )
-      for (const { plugin, source } of first) names.set(source!.entry, plugin.name)
-      await roster.reconcile()
+      const first = await importBuiltIn()
+      await served.begin(first.filter(({ plugin }) => !off.includes(plugin.name)))
+      for (const { plugin, source } of first) served.names.set(source!.entry, plugin.name)
+      await pluginRegistry.reconcile()
     },
   }
 }

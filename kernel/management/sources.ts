@@ -48,6 +48,13 @@ export function sourcesIn(dir: string): Source[] {
     .map(entry => ({ entry }))
 }
 
+/** All of them; `loaded` are the entries that an operator named. */
+export const sourcesOf = (loaded: readonly string[], pluginsDir: string | undefined): Source[] => [
+  ...sourcesIn(builtInDir),
+  ...(pluginsDir === undefined ? [] : sourcesIn(pluginsDir)),
+  ...loaded.map(entry => ({ entry })),
+]
+
 /** The plugins that are part of this program. */
 export const loadPlugins = (): Promise<Plugin[]> =>
   Promise.all(sourcesIn(builtInDir).map(importOnce))

@@ -11,12 +11,12 @@ const quietMs = 150
 
 /** Answers what ends it. */
 export function watchPlugins({
-  roster,
+  pluginRegistry,
   clock,
   log,
   pluginsDir,
 }: {
-  roster: PluginRegistry
+  pluginRegistry: PluginRegistry
   clock: Clock
   log: Log
   pluginsDir: string | undefined
@@ -28,7 +28,7 @@ export function watchPlugins({
     changed = new AbortController()
     void clock
       .sleep(quietMs, AbortSignal.any([over.signal, changed.signal]))
-      .then(() => roster.reconcile())
+      .then(() => pluginRegistry.reconcile())
       .then(
         ({ changes }) => changes.forEach(what => log('info', 'plugins.changed', { what })),
         () => undefined,

@@ -19,19 +19,19 @@ import { durabilityOf, orgOf } from './organisation.ts'
 type Guard = <D extends Doc>(collection: Collection<D>) => Collection<D> | void
 
 /** A key's fields are told as they were declared. */
-const known = (collection: Collection, error: unknown): unknown => {
+const toFault = (collection: Collection, error: unknown): unknown => {
   if (!hasCode(error, 'DUPLICATE')) return error
   const fields = String(error.values['fields'])
   const declared = declaredFields(collection, fields)
   return declared === fields ? error : fault('DUPLICATE', { fields: declared }, { cause: error })
 }
-const told = <T>(collection: Collection, work: Promise<T>): Promise<T> =>
-  work.catch((error: unknown) => Promise.reject(known(collection, error)))
+const orFault = <T>(collection: Collection, work: Promise<T>): Promise<T> =>
+  work.catch((error: unknown) => Promise.reject(toFault(collection, error)))
 const givenDoc = <D extends Doc>(
   c: Collection<D>,
   work: Promise<D | undefined>,
 ): Promise<D | undefined> =>
-  told(
+  orFault(
     c,
     work.then(doc => doc && given(c, doc)),
   )
@@ -68,7 +68,7 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
   return {
     insert: (handed, doc) => {
       const c = guard(handed)
-      return told(c, engine.insert(c, stamp(c, doc)))
+      return orFault(c, engine.insert(c, stamp(c, doc)))
     },
     insertMany: async (handed, docs) => {
       const c = guard(handed)
@@ -76,7 +76,7 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
         c,
         docs.map(doc => stamp(c, doc)),
       )
-      return { inserted, ...(error ? { error: known(c, error) as Error } : {}) }
+      return { inserted, ...(error ? { error: toFault(c, error) as Error } : {}) }
     },
     get: async (handed, id) => {
       const c = guard(handed)
@@ -96,7 +96,7 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
     },
     updateMany: (handed, where, change) => {
       const c = guard(handed)
-      return told(c, engine.updateMany(c, within(c, where), keep(change)))
+      return orFault(c, engine.updateMany(c, within(c, where), keep(change)))
     },
     remove: (handed, id, options) => {
       const c = guard(handed)
@@ -133,7 +133,7 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
   return {
     insert: (handed, doc) => {
       const c = declared(handed)
-      return told(c, engine.insert(c, stamped(c, doc)))
+      return orFault(c, engine.insert(c, stamped(c, doc)))
     },
     insertMany: async (handed, docs) => {
       const c = declared(handed)
@@ -141,7 +141,7 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
         c,
         docs.map(doc => stamped(c, doc)),
       )
-      return { inserted, ...(error ? { error: known(c, error) as Error } : {}) }
+      return { inserted, ...(error ? { error: toFault(c, error) as Error } : {}) }
     },
     get: async (handed, id) => {
       const c = declared(handed)
@@ -168,7 +168,7 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
     },
     updateMany: (handed, where, change) => {
       const c = declared(handed)
-      return told(c, engine.updateMany(c, within(c, where), change))
+      return orFault(c, engine.updateMany(c, within(c, where), change))
     },
     remove: (handed, id, options) => {
       const c = declared(handed)

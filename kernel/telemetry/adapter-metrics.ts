@@ -28,7 +28,12 @@ type Value = { readonly labels: object; readonly value: number; readonly metricN
  * Kept by hand and only told when asked: a labelled histogram of the library hashes its labels at
  * each observation.
  */
-const told = (name: string, type: 'histogram' | 'counter', help: string, values: () => Value[]) =>
+const collectedMetric = (
+  name: string,
+  type: 'histogram' | 'counter',
+  help: string,
+  values: () => Value[],
+) =>
   ({
     name,
     help,
@@ -67,8 +72,9 @@ export function createAdapterMetrics(clock: Pick<Clock, 'monotonic' | 'sleep'>) 
   }
   const note = (timing: Timing, since: number) => {
     const seconds = (clock.monotonic() - since) / 1000
-    const at = bounds.findIndex(bound => seconds <= bound)
-    if (at >= 0) timing.counts[at]!++
+    let at = 0
+    while (at < bounds.length && seconds > bounds[at]!) at++
+    if (at < bounds.length) timing.counts[at]!++
     timing.sum += seconds
     timing.count++
   }
@@ -174,13 +180,13 @@ export function createAdapterMetrics(clock: Pick<Clock, 'monotonic' | 'sleep'>) 
     watch,
     /** `queue`: of whose jobs of these names is told how many there are. */
     metrics: (queue: Pick<Queue, 'depth'>, names: () => readonly string[]) => [
-      told(
+      collectedMetric(
         'adapter_call_duration_seconds',
         'histogram',
         'Calls of adapters that came to an answer; of a stream: until its first batch.',
         () => [...timings.values()].flatMap(series),
       ),
-      told(
+      collectedMetric(
         'adapter_call_errors_total',
         'counter',
         'Calls of adapters that failed, by the code of the fault.',

@@ -18,8 +18,8 @@ export const redact = (text: string): string =>
 /** What lies deeper than this in a field is left out. */
 const depthMax = 4
 
-const told = ({ stack, message, cause }: Error): string =>
-  `${stack ?? message}${cause instanceof Error ? `\ncaused by ${told(cause)}` : ''}`
+const stackWithCauses = ({ stack, message, cause }: Error): string =>
+  `${stack ?? message}${cause instanceof Error ? `\ncaused by ${stackWithCauses(cause)}` : ''}`
 
 /** An error as a field: what it says, where, and its code; the stack tells its causes too. */
 export function toldError(error: unknown): { message: string; stack?: string; code?: string } {
@@ -27,7 +27,7 @@ export function toldError(error: unknown): { message: string; stack?: string; co
   const { code } = error as { code?: unknown }
   return {
     message: redact(error.message),
-    stack: redact(told(error)),
+    stack: redact(stackWithCauses(error)),
     ...(code === undefined ? {} : { code: String(code) }),
   }
 }

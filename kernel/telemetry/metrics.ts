@@ -94,3 +94,4 @@ export function createMetrics(others: readonly Metric[]) {
     gaugeStreams,
   }
 }
+export type Metrics = ReturnType<typeof createMetrics>

@@ -5,7 +5,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { Depth, Queue } from '#ports/queue.ts'
 
 /** Milliseconds: how long what the queue told is told again; how long a scrape waits for it. */
-const toldMs = 5000
+const cachedMs = 5000
 const askedMsMax = 1000
 type Depths = Readonly<Record<string, Depth>>
 
@@ -19,7 +19,7 @@ export function queueDepths({
   readonly queue: Pick<Queue, 'depth'>
   readonly names: () => readonly string[]
 }): Gauge {
-  let told: Promise<Depths> = Promise.resolve({})
+  let latest: Promise<Depths> = Promise.resolve({})
   let at = Number.NEGATIVE_INFINITY
   let isAsking = false
   const ask = async (): Promise<Depths> => {
@@ -42,11 +42,11 @@ export function queueDepths({
     labelNames: ['job', 'state'],
     registers: [],
     async collect() {
-      if (!isAsking && clock.monotonic() - at >= toldMs) told = ask()
+      if (!isAsking && clock.monotonic() - at >= cachedMs) latest = ask()
       const enough = new AbortController()
       const none = (): Depths => ({})
       const depths = await Promise.race([
-        told,
+        latest,
         clock.sleep(askedMsMax, enough.signal).then(none, none),
       ])
       enough.abort()

@@ -1,7 +1,7 @@
 // The document and the page, and when they are made.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Introspection } from '#kernel'
+import type { KernelInfo } from '#kernel'
 import { pageOf } from './page.ts'
 import { createPages } from './pages.ts'
 
@@ -17,7 +17,7 @@ test('both are made once for a set of plugins, and anew for another', () => {
       return []
     },
   }
-  const pages = createPages({ host: host as unknown as Introspection })
+  const pages = createPages({ host: host as unknown as KernelInfo })
   const first = pages.document(undefined)
   for (let i = 0; i < 100; i++) [pages.document(undefined), pages.page(undefined)]
   assert.is(made, 1)

@@ -3,13 +3,13 @@
 import { createHash } from 'node:crypto'
 import type { Bytes } from '#contracts/contract.ts'
 import { openapi } from '#contracts/openapi.ts'
-import { reply, type Introspection } from '#kernel'
+import { reply, type KernelInfo } from '#kernel'
 import { pageOf } from './page.ts'
 
 type Page = { readonly bytes: Bytes; readonly headers: Readonly<Record<string, string>> }
 type Pages = { readonly key: string; readonly document: Page; readonly page: Page }
 
-const documentOf = (host: Introspection) =>
+const documentOf = (host: KernelInfo) =>
   openapi(
     host
       .operations()
@@ -38,7 +38,7 @@ const isKnown = (tags: string | undefined, etag: string) =>
   tags !== undefined &&
   tags.split(',').some(tag => tag.trim().replace(/^W\//, '') === etag || tag.trim() === '*')
 
-export function createPages({ host }: { host: Introspection }) {
+export function createPages({ host }: { host: KernelInfo }) {
   let made: Pages | undefined
   const now = (): Pages => {
     const key = host

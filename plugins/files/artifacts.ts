@@ -190,7 +190,7 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, li
         yield* body.content
         await requireSession(sessionOwners(), scope, named().sessionId)
       }
-      return line.enter({ user: scope.userId, address }, signal, async () =>
+      return line.run({ user: scope.userId, address }, signal, async () =>
         replyOf(
           await storeNew(scope, idOf(scope, clock.id()), { content: content(), signal }, named),
         ),

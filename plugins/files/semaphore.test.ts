@@ -22,7 +22,7 @@ function stage(
     told,
     enter: (name: string, user = name, signal = never, address = '10.0.0.1') =>
       void line
-        .enter(
+        .run(
           { user, address },
           signal,
           () =>
@@ -116,14 +116,14 @@ test('work that fails gives its place back', async () => {
   )
   const comer = { user: 'a', address: '192.0.2.1' }
   await line
-    .enter(comer, never, async () => {
+    .run(comer, never, async () => {
       throw new Error('failed')
     })
     .then(
       () => assert.unreachable(),
       (error: Error) => assert.is(error.message, 'failed'),
     )
-  assert.is(await line.enter(comer, never, async () => 'again'), 'again')
+  assert.is(await line.run(comer, never, async () => 'again'), 'again')
 })
 
 test.run()

@@ -19,42 +19,42 @@ export function createSemaphore(
   { atOnce, perUser, perAddress, waitingMax, waitMsMax }: Bounds,
   clock: Clock,
 ) {
-  const inside = new Map<string, number>()
-  const line: Waiting[] = []
+  const running = new Map<string, number>()
+  const queue: Waiting[] = []
   let busy = 0
-  const insideOf = (key: string) => inside.get(key) ?? 0
+  const runningOf = (key: string) => running.get(key) ?? 0
   const keysOf = ({ user, address }: Comer) => ({
     user: `user ${user}`,
     address: `address ${addressGroup(address)}`,
   })
   const fits = (who: Comer) =>
     busy < atOnce &&
-    insideOf(keysOf(who).user) < perUser &&
-    insideOf(keysOf(who).address) < perAddress
+    runningOf(keysOf(who).user) < perUser &&
+    runningOf(keysOf(who).address) < perAddress
   const count = (who: Comer, by: 1 | -1) => {
     busy += by
     for (const key of Object.values(keysOf(who))) {
-      if (insideOf(key) + by === 0) inside.delete(key)
-      else inside.set(key, insideOf(key) + by)
+      if (runningOf(key) + by === 0) running.delete(key)
+      else running.set(key, runningOf(key) + by)
     }
   }
-  const leave = (who: Comer) => {
+  const release = (who: Comer) => {
     count(who, -1)
     // The first who has room: one with a full share holds up nobody else.
-    const at = line.findIndex(waiting => fits(waiting.who))
-    const next = line[at]
+    const at = queue.findIndex(waiting => fits(waiting.who))
+    const next = queue[at]
     if (!next) return
-    line.splice(at, 1)
+    queue.splice(at, 1)
     count(next.who, 1)
     next.go()
   }
   const shed = () => fault('SHEDDING', { seconds: waitMsMax / 1000 }, { retryAfterMs: waitMsMax })
 
   const wait = async (who: Comer, signal: AbortSignal) => {
-    if (line.length >= waitingMax) throw shed()
+    if (queue.length >= waitingMax) throw shed()
     const { promise, resolve } = Promise.withResolvers<'turn'>()
     const mine: Waiting = { who, go: () => resolve('turn') }
-    line.push(mine)
+    queue.push(mine)
     const over = new AbortController()
     const stop = AbortSignal.any([signal, over.signal])
     const late = clock.sleep(waitMsMax, stop).then(
@@ -63,10 +63,10 @@ export function createSemaphore(
     )
     const outcome = await Promise.race([promise, late])
     over.abort()
-    const at = line.indexOf(mine)
+    const at = queue.indexOf(mine)
     // The turn may have come in the same moment: then the place is taken already.
     if (outcome === 'turn' || at < 0) return
-    line.splice(at, 1)
+    queue.splice(at, 1)
     signal.throwIfAborted()
     throw shed()
   }
@@ -75,13 +75,13 @@ export function createSemaphore(
      * Runs `work` when its turn has come. SHEDDING when the line is full or the wait was too long;
      * the signal's reason when it aborts meanwhile.
      */
-    async enter<T>(who: Comer, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    async run<T>(who: Comer, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
       if (fits(who)) count(who, 1)
       else await wait(who, signal)
       try {
         return await work()
       } finally {
-        leave(who)
+        release(who)
       }
     },
   }

@@ -123,7 +123,7 @@ export function createUploads({
       address: string,
       signal: AbortSignal,
     ): Promise<{ upload_id: string }> {
-      const upload = await line.enter({ user: scope.userId, address }, signal, () =>
+      const upload = await line.run({ user: scope.userId, address }, signal, () =>
         receive(scope, body, signal),
       )
       try {

@@ -1,6 +1,6 @@
 import { Type as t } from 'typebox'
 import { apiKeys, auth } from '#contracts/identity.ts'
-import { Authenticators, command, definePlugin, Host, into, Peers } from '#kernel'
+import { Authenticators, command, definePlugin, Host, into, Broadcast } from '#kernel'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock } from '#ports/clock.ts'
 import { Limits } from '#ports/limits.ts'
@@ -42,32 +42,54 @@ export default definePlugin({
     clock: SystemClock,
     limits: Limits,
     host: Host,
-    peers: Peers,
+    peers: Broadcast,
   },
   config: IdentityConfig,
   may: { credit: ['first credits'], mail: 'codes that prove an address' },
   limits: {
-    token: { count: 60, perMs: 60_000 },
-    register: { count: 20, perMs: 3_600_000 },
-    /** Letters that one network may have sent to one address. */
-    letters: { count: 5, perMs: 3_600_000 },
-    /**
-     * Letters to one address. Beyond it one is sent only where those before name no code that
-     * works.
-     */
-    letters_to: { burst: 10, perSecond: 1 / 300 },
-    /** Wrong passwords for one account from one network: five, then one a minute. */
-    login: { burst: 5, perSecond: 1 / 60 },
-    /** Wrong passwords for one account from all networks that it does not know. */
-    login_account: { burst: 50, perSecond: 1 / 30 },
-    /** Wrong passwords of one network for all accounts. */
-    login_address: { burst: 50, perSecond: 1 / 6 },
-    /** Wrong codes for one address from one network. */
-    verify: { burst: 5, perSecond: 1 / 180 },
-    /** Wrong codes of one network for all addresses. */
-    verify_address: { burst: 30, perSecond: 1 / 60 },
-    /** Refresh tokens of one network that are none. */
-    refresh_address: { burst: 60, perSecond: 1 },
+    token: {
+      about: 'Access tokens that one network asks for by an API key',
+      count: 60,
+      perMs: 60_000,
+    },
+    register: { about: 'Registrations from one network', count: 20, perMs: 3_600_000 },
+    letters: {
+      about: 'Emails that one network may have sent to one address',
+      count: 5,
+      perMs: 3_600_000,
+    },
+    /** Beyond it an email is sent only where those before name no code that works. */
+    letters_to: { about: 'Emails to one address', burst: 10, perSecond: 1 / 300 },
+    login: {
+      about: 'Wrong passwords for one account from one network',
+      burst: 5,
+      perSecond: 1 / 60,
+    },
+    login_account: {
+      about: 'Wrong passwords for one account from all networks that it does not know',
+      burst: 50,
+      perSecond: 1 / 30,
+    },
+    login_address: {
+      about: 'Wrong passwords of one network for all accounts',
+      burst: 50,
+      perSecond: 1 / 6,
+    },
+    verify: {
+      about: 'Wrong codes for one address from one network',
+      burst: 5,
+      perSecond: 1 / 180,
+    },
+    verify_address: {
+      about: 'Wrong codes of one network for all addresses',
+      burst: 30,
+      perSecond: 1 / 60,
+    },
+    refresh_address: {
+      about: 'Refresh tokens of one network that are not valid',
+      burst: 60,
+      perSecond: 1,
+    },
   },
   collections: [Users, Organisations, Memberships, Families, RefreshTokens, Keys],
   system: Object.values(reasons),

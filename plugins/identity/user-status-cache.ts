@@ -1,6 +1,6 @@
 // What must still be true of a user while a token of theirs is accepted: not suspended, the same
 // version, still a member.
-import type { Introspection, Peering } from '#kernel'
+import type { KernelInfo, Broadcasting } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { createBoundedMap } from './bounded-map.ts'
@@ -24,8 +24,8 @@ const MEMBERSHIPS_MAX = 1000
 type Deps = {
   store: ScopedStorage
   clock: Clock
-  host: Introspection
-  peers: Peering
+  host: KernelInfo
+  peers: Broadcasting
   defer: (undo: () => unknown) => void
 }
 

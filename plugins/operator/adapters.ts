@@ -121,7 +121,7 @@ function adaptersOf({
       ...given,
       folders,
       env,
-      told: ({ check: title, result, detail }) =>
+      onChecked: ({ check: title, result, detail }) =>
         print(`${result.padEnd(11)} ${title}${detail ? `: ${detail}` : ''}`),
     })
     return json ? found : { ...found, checks: undefined }

@@ -7,8 +7,8 @@ import {
   into,
   PluginFiles,
   Plugins,
-  type Listed,
-  type Roster,
+  type PluginStatus,
+  type PluginRegistry,
 } from '#kernel'
 import { SystemClock } from '#ports/clock.ts'
 import { Storage } from '#ports/storage.ts'
@@ -29,7 +29,7 @@ const placed = <P extends TProperties>(description: string, more: P) =>
     { additionalProperties: false },
   )
 const apart = t.Optional(t.Boolean({ description: 'None of its code runs in the process.' }))
-const wire = (plugin: Listed) => ({
+const wire = (plugin: PluginStatus) => ({
   ...plugin,
   organisations: plugin.organisations && [...plugin.organisations],
 })
@@ -115,7 +115,7 @@ export default definePlugin({
     'plugins list': command({
       summary: 'Which plugins serve, which are out, and which failed.',
       options: none,
-      run: async ({ plugins }: { plugins: Roster }) => ({ plugins: plugins.list() }),
+      run: async ({ plugins }: { plugins: PluginRegistry }) => ({ plugins: plugins.list() }),
     }),
     'plugins load': command({
       summary:
@@ -125,25 +125,25 @@ export default definePlugin({
         isolated: apart,
         ...bounds,
       }),
-      run: ({ plugins }: { plugins: Roster }, { path, isolated, ...given }) =>
+      run: ({ plugins }: { plugins: PluginRegistry }, { path, isolated, ...given }) =>
         plugins.load(path, isolated ? { isolated: given } : {}),
     }),
     'plugins reload': command({
       summary: 'Reads a plugin again from its files; a failure leaves the old one serving.',
       options: named,
       needsServer: true,
-      run: ({ plugins }: { plugins: Roster }, { name }) => plugins.reload(name),
+      run: ({ plugins }: { plugins: PluginRegistry }, { name }) => plugins.reload(name),
     }),
     'plugins rollback': command({
       summary: 'Serves the generation before again.',
       options: named,
       needsServer: true,
-      run: ({ plugins }: { plugins: Roster }, { name }) => plugins.rollback(name),
+      run: ({ plugins }: { plugins: PluginRegistry }, { name }) => plugins.rollback(name),
     }),
     'plugins unload': command({
       summary: 'Takes a plugin out, also at the next start.',
       options: named,
-      run: ({ plugins }: { plugins: Roster }, { name }) => plugins.unload(name),
+      run: ({ plugins }: { plugins: PluginRegistry }, { name }) => plugins.unload(name),
     }),
     'plugins add': command({
       summary:
@@ -173,7 +173,7 @@ export default definePlugin({
         },
         { additionalProperties: false },
       ),
-      run: ({ plugins }: { plugins: Roster }, { name, organisations }) =>
+      run: ({ plugins }: { plugins: PluginRegistry }, { name, organisations }) =>
         plugins.enable(name, organisations === 'all' ? null : organisations.split(',')),
     }),
     'plugins isolate': command({
@@ -181,13 +181,13 @@ export default definePlugin({
         'Runs a plugin in a thread of its own, or in the process again. A thread keeps ' +
         'slips away from others; it is no security boundary.',
       options: isolating,
-      run: ({ plugins }: { plugins: Roster }, { name, ...given }) =>
+      run: ({ plugins }: { plugins: PluginRegistry }, { name, ...given }) =>
         plugins.isolate(name, boundsOf(given)),
     }),
     'plugins check': command({
       summary: 'Would this plugin load beside the others? Changes nothing.',
       options: placed('A folder or a file.', { isolated: apart }),
-      run: ({ plugins }: { plugins: Roster }, { path, isolated }) =>
+      run: ({ plugins }: { plugins: PluginRegistry }, { path, isolated }) =>
         plugins.check(path, isolated ? { isolated: true } : {}),
     }),
     backup: backupCommand,

@@ -2,12 +2,12 @@
 // public.
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { fault, type Introspection } from '#kernel'
+import { fault, type KernelInfo } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 
 type Config = { metrics_port?: number; metrics_host?: string; host: string; metrics_token?: string }
 type Deps = {
-  host: Introspection
+  host: KernelInfo
   clock: Clock
   config: Config
   signal: AbortSignal

@@ -1,6 +1,6 @@
 // How the parts are, asked at most once in a while however many ask: some of them open a connection
 // to say so.
-import type { Check, Introspection } from '#kernel'
+import type { Check, KernelInfo } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 
 export function createReadiness({
@@ -8,7 +8,7 @@ export function createReadiness({
   clock,
   config,
 }: {
-  host: Introspection
+  host: KernelInfo
   clock: Clock
   config: { ready_cache_ms: number }
 }) {

@@ -1,7 +1,8 @@
 import { events } from '#contracts/events.ts'
-import { runs as runRows, sessions as sessionRows } from '#contracts/runs.ts'
+import { runs as runRows } from '#contracts/runs.ts'
+import { sessions as sessionRows } from '#contracts/sessions.ts'
 import { Type as t } from 'typebox'
-import { command, definePlugin, Host, into, Peers, type Introspection, type Json } from '#kernel'
+import { command, definePlugin, Host, into, Broadcast, type KernelInfo, type Json } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock, type Clock } from '#ports/clock.ts'
@@ -69,7 +70,7 @@ export default definePlugin({
     queue: JobQueue,
     search: Search,
     host: Host,
-    peers: Peers,
+    peers: Broadcast,
     agents: Agents,
     tools: Tools,
     uploads: Uploads,
@@ -78,7 +79,7 @@ export default definePlugin({
   config: RunsConfig,
   may: { charge: 'what a run costs', models: 'the steps of a run' },
   names: 'unprefixed',
-  limits: { runs: { perSecond: 20, burst: 40 } },
+  limits: { runs: { about: 'Runs that one user starts', perSecond: 20, burst: 40 } },
   collections: [Runs, Sessions, EventBytes, ToolInvocations, SearchRemovals, SearchProgresses],
   system: [sweepReason, retentionReason, crowdingReason, verifyReason, transcriptsReason],
   emits: events,
@@ -92,14 +93,14 @@ export default definePlugin({
     }),
   },
   services: {
-    owner: ({ host, clock }: { host: Introspection; clock: Clock }) =>
+    owner: ({ host, clock }: { host: KernelInfo; clock: Clock }) =>
       `${host.processId}/${clock.id()}`,
     slots: (deps: {
       config: RunsConfig
       store: ScopedStorage
       clock: Clock
       log: Log
-      host: Introspection
+      host: KernelInfo
     }) => (deps.host.role === 'api' ? createBacklog(deps) : createSlots(deps.config)),
     durable:
       ({ store, eventlog }: { store: ScopedStorage; eventlog: ScopedEventlog }) =>
@@ -118,7 +119,7 @@ export default definePlugin({
     replies: createReplies,
     admission: createAdmit,
     loop: createLoop,
-    driver: (deps: DriverDeps & { queue: Queue; host: Introspection }): Driver =>
+    driver: (deps: DriverDeps & { queue: Queue; host: KernelInfo }): Driver =>
       deps.host.role === 'api' ? createRemoteDriver(deps) : createDriver(deps),
     sweep: createSweep,
     eventQuota: createEventQuota,

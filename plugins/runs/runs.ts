@@ -4,7 +4,7 @@ import {
   fault,
   type Caller,
   type Json,
-  type Peering,
+  type Broadcasting,
   type WireEvent,
   type WireEvents,
 } from '#kernel'
@@ -29,7 +29,7 @@ type Deps = {
   clock: Clock
   admission: Admit
   driver: Driver
-  peers: Peering
+  peers: Broadcasting
   metrics: RunMetrics
   replies: Replies
   ended: SeenEnded

@@ -195,8 +195,8 @@ function read(expression: string): Expression {
     return bounded(jsep(text))
   } catch (cause) {
     if (isFault(cause)) throw cause
-    const told = String((cause as { description?: string }).description ?? 'too deep')
-    const why = `cannot be read (${told.slice(0, 100)})`
+    const reason = String((cause as { description?: string }).description ?? 'too deep')
+    const why = `cannot be read (${reason.slice(0, 100)})`
     throw fault('INVALID_FIELD', { field: 'expression', why }, { cause })
   }
 }

@@ -25,7 +25,7 @@ const schema = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
   CREATE INDEX sessions_updated ON sessions (org, user, updated, id);`
 
 /** CPU milliseconds a run. */
-export function sqliteFloor(runs = 4000): number {
+export function sqliteBaseline(runs = 4000): number {
   const folder = mkdtempSync(join(resolve(import.meta.dirname, '../..'), '.bench-'))
   const database = new DatabaseSync(join(folder, 'floor.db'))
   database.exec(schema)

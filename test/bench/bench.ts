@@ -3,7 +3,7 @@
 //   npm run bench               prints, and writes its chapter of test/bench/REPORT.md
 //   npm run bench -- --rounds 1 quicker, rougher; ends with the figures for the MongoDB binding
 //   (npm run bench:mongodb)
-import { sqliteFloor } from './baseline.ts'
+import { sqliteBaseline } from './baseline.ts'
 import { circumstances, writeChapter } from './report.ts'
 import {
   measure,
@@ -78,7 +78,7 @@ async function interleaved(): Promise<{ ours: Series; theirs: Series; floors: nu
           `bad ${peers.bad}`,
       )
     }
-    floors.push(sqliteFloor())
+    floors.push(sqliteBaseline())
   }
   await them.stop()
   await us.stop()

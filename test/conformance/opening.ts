@@ -1,11 +1,11 @@
 // What the kernel hands to an adapter that opens, for tests that open one by themselves.
 import assert from 'node:assert/strict'
-import type { Opening } from '#ports/adapter.ts'
+import type { AdapterContext } from '#ports/adapter.ts'
 
 export const opening = (
   url: string,
-  parts: Partial<Omit<Opening, 'url'>> & Pick<Opening, 'clock'>,
-): Opening => ({
+  parts: Partial<Omit<AdapterContext, 'url'>> & Pick<AdapterContext, 'clock'>,
+): AdapterContext => ({
   url: new URL(url),
   dataDir: '/',
   log: () => {},

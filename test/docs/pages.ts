@@ -234,7 +234,7 @@ function pluginPage(sources: Sources, plugins: Served, tokens: readonly Token[])
     .offeredBy('contracts/contract.ts')
     .filter(({ name }) => !kernels.some(one => one.name === name))
   const known = new Set<Node>([spec])
-  const given = ['Own', 'JobCall'].map(name => sources.typeIn('kernel/plugin.ts', name))
+  const given = ['PluginContext', 'JobCall'].map(name => sources.typeIn('kernel/plugin.ts', name))
   const call = ['Call', 'Operation'].map(name => sources.typeIn('contracts/contract.ts', name))
   const types = [...given, ...call].flatMap(type =>
     known.has(type) ? [] : [known.add(type) && type, ...sources.typesFrom([type], known)],
@@ -255,7 +255,7 @@ function pluginPage(sources: Sources, plugins: Served, tokens: readonly Token[])
     `### \`routes\`\n`,
     "A handler for every row of the contract, under the row's key. A row without one is " +
       'refused, and in TypeScript does not compile. A handler is given one object: the deps ' +
-      "of `uses`, the services, what is in `Own`, and the request's values of `Call`.\n",
+      "of `uses`, the services, what is in `PluginContext`, and the request's values of `Call`.\n",
     `## What a handler is given\n`,
     typesOf(types),
     `## What the fields name\n`,

@@ -164,7 +164,7 @@ export async function playRuns(
 export async function playRound(
   settings: Env,
   befalls: (round: Round) => Promise<void>,
-  whose: { readonly others?: boolean } = {},
+  size: Partial<Size> & { readonly others?: boolean } = {},
 ): Promise<void> {
   const { env, server: first, client } = await open(settings)
   let server = first
@@ -180,6 +180,6 @@ export async function playRound(
           server = await startProcess({ ...env, ...changed })
         },
       }),
-    whose,
+    size,
   )
 }

@@ -2,7 +2,7 @@
 // organisation, by a colleague and by nobody.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { colleagueOf } from '../support/org-member.ts'
+import { orgMemberOf } from '../support/org-member.ts'
 import { refsOf, sample, sampleQuery } from '../conformance/plugin/sample.ts'
 import { startServer, type Account } from '../conformance/plugin/server.ts'
 
@@ -15,7 +15,7 @@ const server = await startServer({
 })
 const owner = await server.account()
 const stranger = await server.account()
-const colleague = await colleagueOf(server, owner)
+const orgMember = await orgMemberOf(server, owner)
 
 const chat = async () => {
   const { body } = await server.call('POST', '/chat', {
@@ -158,7 +158,7 @@ for (const { name, kind, as } of tries) {
     assert.ok(fixture, `there is no fixture for ${kind}`)
     const id = fixture === 'none yet' ? crypto.randomUUID() : await fixture!()
     const strange = await as(id, stranger)
-    const near = await as(id, colleague)
+    const near = await as(id, orgMember)
     const nobody = await as(id, undefined)
     const absent = await as(crypto.randomUUID(), stranger)
     assert.is(strange.status, 404, `another organisation got ${strange.status} ${strange.text}`)

@@ -46,8 +46,8 @@ for (const [why, plugin, sentence] of [
 ] as const)
   test(`a plugin whose ${why} never ends is refused, and the next change goes on`, async () => {
     const server = await startServer({ plugins: [sound], env })
-    const refused = refusalOf(server.kernel.become([sound, plugin]))
-    const next = server.kernel.become([sound])
+    const refused = refusalOf(server.kernel.applyPlugins([sound, plugin]))
+    const next = server.kernel.applyPlugins([sound])
     assert.match(await inTime(refused), sentence)
     await inTime(next)
     await server.stop()
@@ -65,7 +65,7 @@ test('a collection whose definition never ends', async () => {
   const server = await startServer({ plugins: [sound], env, given })
   const slow = hung({ collections: [collection({ name: 'slow', scope: 'platform' })] })
   assert.match(
-    await inTime(refusalOf(server.kernel.become([sound, slow]))),
+    await inTime(refusalOf(server.kernel.applyPlugins([sound, slow]))),
     /defining the collection slow took longer than 150 ms \(PLUGIN_DEFINE_MS\)/,
   )
   await server.stop()
@@ -84,9 +84,9 @@ test('an import that never ends, and another change beside it', async () => {
   }
   const server = await startServer({ plugins: [sound], env })
   const refused = refusalOf(
-    server.roster.load(write('endless', 'await new Promise(() => undefined)')),
+    server.pluginRegistry.load(write('endless', 'await new Promise(() => undefined)')),
   )
-  const next = server.roster.load(write('good', ''))
+  const next = server.pluginRegistry.load(write('good', ''))
   assert.match(await inTime(refused), /its import took longer than 150 ms/)
   assert.is((await inTime(next)).state, 'serving')
   await server.stop()
@@ -97,7 +97,7 @@ test('a stop ends a start that is under way, and does not wait for its limit', a
   const server = await startServer({ plugins: [sound], env: { ...env, PLUGIN_STEP_MS: '600000' } })
   const begun = Promise.withResolvers<void>()
   const start = () => (begun.resolve(), never())
-  const refused = refusalOf(server.kernel.become([sound, hung({ start })]))
+  const refused = refusalOf(server.kernel.applyPlugins([sound, hung({ start })]))
   await begun.promise
   await inTime(server.stop())
   assert.match(await inTime(refused), /the platform is being stopped/)
@@ -117,7 +117,7 @@ test('an undo that never ends is left behind, and those before it are still undo
     ],
     env,
   })
-  await inTime(server.kernel.become([sound]).then(({ drained }) => drained))
+  await inTime(server.kernel.applyPlugins([sound]).then(({ drained }) => drained))
   assert.equal(undone, ['first'])
   assert.ok(
     server.logged.some(
@@ -143,7 +143,7 @@ test('what a start does after it was given up is undone at once', async () => {
   })
   const server = await startServer({ plugins: [sound], env })
   assert.match(
-    await inTime(refusalOf(server.kernel.become([sound, late]))),
+    await inTime(refusalOf(server.kernel.applyPlugins([sound, late]))),
     /its start took longer/,
   )
   go()

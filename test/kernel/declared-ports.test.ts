@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { Type as t } from 'typebox'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { definePlugin, into, Peers, Plugins, port, type Plugin } from '#kernel'
+import { definePlugin, into, Broadcast, Plugins, port, type Plugin } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import { EventLog, type EventlogEngine, type ScopedEventlog } from '#ports/eventlog.ts'
 import type { RateLimiter } from '#ports/limits.ts'
@@ -214,7 +214,7 @@ test("a tool that appends to a stream named like a run's writes to its own", () 
   const intruder = definePlugin({
     name: 'intruder',
     ...base,
-    uses: { eventlog: EventLog, peers: Peers },
+    uses: { eventlog: EventLog, peers: Broadcast },
     contributes: [
       into(
         Tools,
@@ -307,15 +307,15 @@ export default definePlugin({
   const { org_id: org } = await server.account(10)
   const isolated = { memory_mb: 64, stall_ms: 10_000 }
   const run = (name: string) => server.kernel.commands().get(name)!.run({ org })
-  await server.roster.load(write('far', ''), { isolated })
+  await server.pluginRegistry.load(write('far', ''), { isolated })
   assert.match(await refusal(() => run('far credit')), /far does not declare that it adds credits/)
   assert.match(await refusal(() => run('far enqueue')), /far does not declare the job files\.parse/)
-  await server.roster.load(write('giver', `may: { credit: ['a present'] },`), { isolated })
+  await server.pluginRegistry.load(write('giver', `may: { credit: ['a present'] },`), { isolated })
   await run('giver credit')
   assert.is((await server.engine<Ledger>('billing').balance(org)).balance, 17)
-  for (const options of [{}, { isolated }])
+  for (const how of [{}, { isolated }])
     assert.match(
-      await refusal(() => server.roster.load(write('posing', `names: 'unprefixed',`), options)),
+      await refusal(() => server.pluginRegistry.load(write('posing', `names: 'unprefixed',`), how)),
       /posing asks for names without its own before them/,
     )
   await server.stop()

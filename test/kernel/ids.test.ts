@@ -176,7 +176,7 @@ test('a plugin serves documents from before, which the kernel places as it loads
   await engine.define({ name: 'memos', scope: 'tenant' })
   await engine.insert(Memos, setting('mine', { orgId }))
   await engine.insert(Memos, setting('another', { orgId: other }))
-  await server.kernel.become([...all, memos])
+  await server.kernel.applyPlugins([...all, memos])
   assert.equal((await server.call('GET', '/memos', { token })).body, { id: 'mine', count: 1 })
   await server.stop()
 })

@@ -28,7 +28,7 @@ test('an item that does not fit is refused by name, and the old set goes on serv
   const { token } = await server.account()
   const before = server.kernel.host.plugins()
   const refusal = async (...plugins: Plugin[]) =>
-    server.kernel.become([...all, ...plugins]).then(
+    server.kernel.applyPlugins([...all, ...plugins]).then(
       () => 'it serves',
       (error: Error) => error.message,
     )
@@ -109,7 +109,7 @@ test('an owner whose rules have changed has every item checked anew', async () =
   })
   const server = await startServer({ plugins: [owner(3), guest] })
   assert.match(
-    await server.kernel.become([owner(4), guest]).then(
+    await server.kernel.applyPlugins([owner(4), guest]).then(
       () => '',
       (error: Error) => error.message,
     ),

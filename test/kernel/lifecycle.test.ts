@@ -77,7 +77,7 @@ test('a new generation rebuilds its dependents and undoes the old in reverse', a
   const trace: string[] = []
   await using([greeter('one', trace), speaker()], async ({ call, kernel }) => {
     const [, dependent] = kernel.host.plugins()
-    await (await kernel.become([greeter('two', trace), speaker()])).drained
+    await (await kernel.applyPlugins([greeter('two', trace), speaker()])).drained
     assert.equal((await call('GET', '/hello')).body, { text: 'two', words: ['two'] })
     assert.equal(trace, ['start one', 'start two', 'undo second of one', 'undo first of one'])
     assert.ok(
@@ -91,7 +91,7 @@ test('a plugin that is the same value is not touched', async () => {
   const same = greeter('same')
   await using([same], async ({ kernel }) => {
     const before = kernel.host.plugins()
-    await kernel.become([same])
+    await kernel.applyPlugins([same])
     assert.equal(kernel.host.plugins(), before)
   })
 })
@@ -105,7 +105,7 @@ test('a call under way ends on the generation that began it', async () => {
   await using([old, speaker([], () => gate)], async ({ call, kernel }) => {
     const answer = call('GET', '/hello')
     await new Promise(resolve => setTimeout(resolve, 50))
-    const change = kernel.become([greeter('new'), speaker()])
+    const change = kernel.applyPlugins([greeter('new'), speaker()])
     await new Promise(resolve => setTimeout(resolve, 50))
     assert.is(
       ((await call('GET', '/hello')).body as { text: string }).text,
@@ -129,7 +129,7 @@ test('a failure while loading leaves the old generation serving and says why', a
     },
   })
   await using([greeter('kept'), speaker()], async ({ call, kernel }) => {
-    const reason = await kernel.become([greeter('lost', trace), speaker(), broken]).then(
+    const reason = await kernel.applyPlugins([greeter('lost', trace), speaker(), broken]).then(
       () => '',
       (error: Error) => error.message,
     )
@@ -157,14 +157,14 @@ test('an unhealthy plugin is not swapped in', async () => {
 
 test('routes come and go with their plugin', () =>
   using([greeter('hi'), speaker()], async ({ call, kernel }) => {
-    await kernel.become([greeter('hi')])
+    await kernel.applyPlugins([greeter('hi')])
     const gone = await call('GET', '/hello')
     assert.is(gone.status, 404)
     assert.match(
       (gone.body as { detail: string }).detail,
       /There is no operation GET \/api\/v1\/hello/,
     )
-    await kernel.become([greeter('hi'), speaker()])
+    await kernel.applyPlugins([greeter('hi'), speaker()])
     assert.is((await call('GET', '/hello')).status, 200)
   }))
 
@@ -186,7 +186,7 @@ test('500 calls during 20 reloads: none is dropped, none meets a half-state', ()
         }
       }),
     )
-    while (reloads < 20) await kernel.become([greeter(String(++reloads)), speaker()])
+    while (reloads < 20) await kernel.applyPlugins([greeter(String(++reloads)), speaker()])
     going = false
     await load
   }))
@@ -202,7 +202,7 @@ test('a version that cannot read what lives is refused by number; so is an unloa
     })
   await using([keeper('1.0.0', ['keeper@0', 'keeper@1'])], async ({ kernel }) => {
     const upgrade = (plugins: Plugin[]) =>
-      kernel.become(plugins).then(
+      kernel.applyPlugins(plugins).then(
         () => '',
         (error: Error) => error.message,
       )

@@ -62,9 +62,11 @@ test('a limited plugin is unknown and not offered to others until it is for all'
       assert.match((await handshake(theirs.token)) as string, /There is no tool "secret_handshake"/)
   }
   await everywhere(true)
-  assert.equal((await server.roster.enable('guest', [ours.org_id])).organisations, [ours.org_id])
+  assert.equal((await server.pluginRegistry.enable('guest', [ours.org_id])).organisations, [
+    ours.org_id,
+  ])
   await everywhere(false)
-  assert.is((await server.roster.enable('guest', null)).organisations, null)
+  assert.is((await server.pluginRegistry.enable('guest', null)).organisations, null)
   await everywhere(true)
   await server.stop()
 })

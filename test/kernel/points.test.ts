@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { called, calls, puppet, resultsIn, says } from '../support/scripted-model.ts'
+import { called, calls, scriptedModel, resultsIn, says } from '../support/scripted-model.ts'
 import { readEvents, startServer } from '../conformance/plugin/server.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-points-'))
@@ -42,7 +42,7 @@ export default definePlugin({
 }
 
 test("a call under way ends on a tool's old version; the run's next step has the new", async () => {
-  const model = puppet(request =>
+  const model = scriptedModel(request =>
     resultsIn(request).length < 2
       ? calls(called(`c${resultsIn(request).length}`, 'version'))
       : says('done'),
@@ -53,7 +53,7 @@ test("a call under way ends on a tool's old version; the run's next step has the
   })
   const { token } = await server.account()
   write('1.0.0')
-  await server.roster.load(folder)
+  await server.pluginRegistry.load(folder)
   const inside = Promise.withResolvers<void>()
   const leave = Promise.withResolvers<void>()
   gate.entered = inside.resolve
@@ -65,7 +65,7 @@ test("a call under way ends on a tool's old version; the run's next step has the
   await inside.promise
   write('2.0.0')
   assert.is(
-    (await server.roster.reload('versioned')).version,
+    (await server.pluginRegistry.reload('versioned')).version,
     '2.0.0',
     'the new version serves while the call is inside the old one',
   )
@@ -77,7 +77,7 @@ test("a call under way ends on a tool's old version; the run's next step has the
     ['1.0.0, undone before: ', '2.0.0, undone before: 1.0.0'],
   )
   assert.is(events.at(-1)!.data['status'], 'done')
-  await server.roster.unload('versioned')
+  await server.pluginRegistry.unload('versioned')
   const { run_id: late } = (
     await server.call('POST', '/chat', { token, body: { message: 'Which?' } })
   ).body as { run_id: string }

@@ -49,19 +49,19 @@ test('a plugin changed at one process changes at all; a later process finds it',
   const given = lasting({ exclusive: false })
   const [one, other] = [await start(given), await start(given)]
   const path = write('hello', 'first')
-  await one.roster.load(path)
+  await one.pluginRegistry.load(path)
   await everywhere('loaded', [one, other], 'hello', 'first')
   await new Promise(resolve => setTimeout(resolve, 20))
   write('hello', 'second')
-  await other.roster.reload('hello')
+  await other.pluginRegistry.reload('hello')
   await everywhere('reloaded', [one, other], 'hello', 'second')
-  await one.roster.rollback('hello')
+  await one.pluginRegistry.rollback('hello')
   await everywhere('rolled back', [one, other], 'hello', 'first')
-  await other.roster.rollback('hello')
+  await other.pluginRegistry.rollback('hello')
   await everywhere('and forth', [one, other], 'hello', 'second')
   const late = await start(given)
   assert.is(await answerOf(late, 'hello'), 'second')
-  await late.roster.unload('hello')
+  await late.pluginRegistry.unload('hello')
   await everywhere('unloaded', [one, other, late], 'hello', 404)
 })
 
@@ -69,15 +69,15 @@ test('limits to organisations and threads are the same at all', async () => {
   const given = lasting({ exclusive: false })
   const [one, other] = [await start(given), await start(given)]
   const path = write('shy', 'here')
-  await one.roster.load(path)
+  await one.pluginRegistry.load(path)
   await everywhere('loaded', [one, other], 'shy', 'here')
   const organisation = crypto.randomUUID()
-  const listed = () => other.roster.list().find(({ name }) => name === 'shy')
-  await one.roster.enable('shy', [organisation])
+  const listed = () => other.pluginRegistry.list().find(({ name }) => name === 'shy')
+  await one.pluginRegistry.enable('shy', [organisation])
   await until('limited', () => listed()?.organisations?.[0] === organisation)
   assert.is(await answerOf(other, 'shy'), 404)
-  await one.roster.enable('shy', null)
-  await one.roster.isolate('shy', { memory_mb: 64, stall_ms: 5000 })
+  await one.pluginRegistry.enable('shy', null)
+  await one.pluginRegistry.isolate('shy', { memory_mb: 64, stall_ms: 5000 })
   await until('in a thread', () => listed()?.isolated?.memory_mb === 64)
   assert.is(await answerOf(other, 'shy'), 'here')
 })
@@ -92,14 +92,14 @@ test('each process looks for a plugin in its own DATA_DIR and reports a missing 
 import { definePlugin } from 'agent-platform/plugin'
 export default definePlugin({ name: 'own', version: '1.0.0', kernel: '^1.0.0' })`,
   )
-  await one.roster.load(join(one.dataDir, 'packages', 'own'))
+  await one.pluginRegistry.load(join(one.dataDir, 'packages', 'own'))
   await until('missed', () =>
-    other.roster
+    other.pluginRegistry
       .list()
       .some(({ state, source }) => state === 'failed' && source.startsWith(other.dataDir)),
   )
   assert.is(
-    other.roster
+    other.pluginRegistry
       .list()
       .find(({ state }) => state === 'failed')!
       .detail.includes('There is nothing at'),

@@ -60,7 +60,7 @@ for (const [why, other, sentence] of [
     const server = await startServer({ plugins: [first] })
     const before = server.kernel.host.plugins()
     assert.match(
-      await server.kernel.become([first, other]).then(
+      await server.kernel.applyPlugins([first, other]).then(
         () => 'it serves',
         (error: Error) => error.message,
       ),
@@ -77,9 +77,9 @@ test('paths that differ in a sign alone come and go each for itself', async () =
   const statuses = () =>
     Promise.all(['/a-b', '/a/b'].map(async path => (await server.call('GET', path)).status))
   assert.equal(await statuses(), [200, 200])
-  await server.kernel.become([first])
+  await server.kernel.applyPlugins([first])
   assert.equal(await statuses(), [404, 404])
-  await server.kernel.become([first, two])
+  await server.kernel.applyPlugins([first, two])
   assert.equal(await statuses(), [200, 200])
   await server.stop()
 })
@@ -111,7 +111,7 @@ for (const port of ['http', 'queue'] as const)
         return () => (given++, stop())
       }
     assert.is(
-      await server.kernel.become([first, other]).then(
+      await server.kernel.applyPlugins([first, other]).then(
         () => 'it serves',
         (error: Error) => error.message,
       ),
@@ -132,7 +132,7 @@ for (const port of ['http', 'queue'] as const)
     assert.is(given, port === 'http' ? 1 : 0, 'its job is given back')
     Object.assign(http, { routes })
     Object.assign(queue, { define })
-    await server.kernel.become([first, other])
+    await server.kernel.applyPlugins([first, other])
     assert.equal(
       [(await server.call('GET', '/things')).status, (await server.call('GET', '/other')).status],
       [200, 200],
@@ -178,7 +178,7 @@ for (const [why, more, sentence] of [
   test(`${why} is refused when it is loaded`, async () => {
     const server = await startServer({ plugins: [first] })
     const outcome = await server.kernel
-      .become([first, { ...serving('other', ['GET /x']), ...more }])
+      .applyPlugins([first, { ...serving('other', ['GET /x']), ...more }])
       .then(
         () => 'it serves',
         (error: Error) => error.message,

@@ -202,9 +202,9 @@ test('a plugin is counted when a generation of it serves, and when it is refused
     "import { definePlugin } from 'agent-platform/plugin'\nexport default definePlugin({ " +
     "name: 'guest', version: '1.0.0', kernel: '^1.0.0' })\n"
   write(whole)
-  await server.roster.load(folder)
+  await server.pluginRegistry.load(folder)
   write(`${whole}// again`)
-  await server.roster.reload('guest')
+  await server.pluginRegistry.reload('guest')
   assert.equal(
     [
       await sum(server, 'plugin_loads_total', 'plugin="guest"'),
@@ -214,7 +214,7 @@ test('a plugin is counted when a generation of it serves, and when it is refused
   )
   for (const broken of ['this is no program', whole.replace('^1.0.0', '^9.0.0')]) {
     write(broken)
-    await server.roster.reload('guest').then(
+    await server.pluginRegistry.reload('guest').then(
       () => assert.unreachable(),
       () => undefined,
     )

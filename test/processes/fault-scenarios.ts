@@ -69,7 +69,7 @@ export type Scene = Load & {
 }
 
 /** Skipped, with the reason, where there is no server that may be killed. */
-export async function befalls(
+export async function faultScenario(
   test: Test,
   what: string,
   act: (scene: Scene) => Promise<void>,

@@ -44,7 +44,7 @@ const say = (text: string) => process.stdout.write(`${text}\n`)
 const [command, ...args] =
   process.argv.length > 2
     ? process.argv.slice(2)
-    : [process.execPath, 'test/run.ts', ...servers.flatMap(({ tests }) => tests)]
+    : [process.execPath, 'test/run.ts', '--all', ...servers.flatMap(({ tests }) => tests)]
 const env: NodeJS.ProcessEnv = { ...process.env }
 await using running = new AsyncDisposableStack()
 for (const { variable, name, here, start } of servers) {

@@ -4,14 +4,14 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { faults, plant } from './mutants.ts'
+import { mutants, applyMutant } from './mutants.ts'
 
-assert.ok(faults.length >= 10)
-assert.is(new Set(faults.map(({ name }) => name)).size, faults.length)
-for (const fault of faults)
+assert.ok(mutants.length >= 10)
+assert.is(new Set(mutants.map(({ name }) => name)).size, mutants.length)
+for (const fault of mutants)
   test(`${fault.name}: the text that it replaces stands once in ${fault.file}`, () => {
     const source = readFileSync(resolve(import.meta.dirname, '../..', fault.file), 'utf8')
-    const changed = plant(fault, source)
+    const changed = applyMutant(fault, source)
     assert.type(changed, 'string')
     assert.is.not(changed, source)
   })

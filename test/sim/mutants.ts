@@ -1,6 +1,6 @@
 // Faults that the simulation must find: each is one change of the source, made while a sweep loads
 // it, and nowhere else.
-export type Planted = {
+export type Mutant = {
   readonly name: string
   readonly file: string
   readonly find: string
@@ -17,22 +17,22 @@ export function placesOf(find: string, source: string): readonly RegExpExecArray
   return [...source.matchAll(new RegExp(pattern, 'g'))]
 }
 /** The source with the fault in it; undefined where its text does not stand there once. */
-export function plant({ find, replace }: Planted, source: string): string | undefined {
+export function applyMutant({ find, replace }: Mutant, source: string): string | undefined {
   const [place, second] = placesOf(find, source)
   if (!place || second) return undefined
   return source.slice(0, place.index) + replace + source.slice(place.index + place[0].length)
 }
 
-const planted = (
+const mutant = (
   name: string,
   file: string,
   find: string,
   replace: string,
   ...scripts: string[]
-): Planted => ({ name, file: `plugins/runs/${file}`, find, replace, scripts })
+): Mutant => ({ name, file: `plugins/runs/${file}`, find, replace, scripts })
 
-export const faults: readonly Planted[] = [
-  planted(
+export const mutants: readonly Mutant[] = [
+  mutant(
     'a driver does not announce itself',
     'engine/driver.ts',
     'if (!state.terminal) journal.write(leaseTaken(run.epoch, owner, died))',
@@ -40,35 +40,35 @@ export const faults: readonly Planted[] = [
     'tools',
     'plain answer',
   ),
-  planted(
+  mutant(
     'a driver of an older epoch goes on',
     'engine/driver.ts',
     'if (state.epoch > run.epoch) return',
     '',
     'queue of two slow answers',
   ),
-  planted(
+  mutant(
     'an append expects nothing',
     'journal/journal.ts',
     '{ expect: applied }',
     '{}',
     'plain answer',
   ),
-  planted(
+  mutant(
     'a tool that may act once is repeated',
     'steps/tool-calls.ts',
     "if (effectOf(tool) !== 'once') return once(",
     'if (tool) return once(',
     'tools',
   ),
-  planted(
+  mutant(
     'a tool acts before its intent is on disk',
     'steps/tool-calls.ts',
     "if (effectOf(tool) !== 'none') await calling.secure()",
     "if (effectOf(tool) !== 'none') await Promise.resolve()",
     'tools',
   ),
-  planted(
+  mutant(
     'an answer that broke off begins again',
     'steps/resume-plan.ts',
     "return { plan: ways.find(way => !without.has(way)) ?? 'end', keep: all }",
@@ -76,42 +76,42 @@ export const faults: readonly Planted[] = [
     'plain answer',
     'long answer without prefill',
   ),
-  planted(
+  mutant(
     'what begins again is shown again',
     'steps/resume-plan.ts',
     "if (kept !== '' && begun.startsWith(kept)) return begun.slice(kept.length)",
     '',
     'an answer that is told to go on begins again',
   ),
-  planted(
+  mutant(
     'a mark is journalled past what is held back',
     'steps/model-call.ts',
     'teller.isBehind() ? undefined : journal.write(',
     'journal.write(',
     'resumed behind a seam',
   ),
-  planted(
+  mutant(
     'what the provider says again is shown again',
     'steps/model-call.ts',
     'return createRepeat(step.text.slice(from), { fromStart: from === step.lead })',
     'return undefined',
     'resumed behind a seam',
   ),
-  planted(
+  mutant(
     'an answer takes the run from its driver',
     'engine/lease.ts',
     '=>\n      run.owner === undefined',
     '=>\n      true || run.owner === undefined',
     'answer while a tool is at work',
   ),
-  planted(
+  mutant(
     'an answer is kept whole in its document',
     'steps/settle.ts',
     '...(await texts.answered(run, outcome.answer)), ',
     '',
     'a long answer',
   ),
-  planted(
+  mutant(
     'deaths in a call are not counted',
     'engine/driver.ts',
     'const died = seen.owner !== undefined && seen.owner !== owner',
@@ -119,21 +119,21 @@ export const faults: readonly Planted[] = [
     'a tool that kills its process',
     'a model that kills its process',
   ),
-  planted(
+  mutant(
     'readers are told that less stays than does',
     'steps/model-call.ts',
     'keep: recovery.keep, reason',
     'keep: 0, reason',
     'plain answer',
   ),
-  planted(
+  mutant(
     'a continuation repeats the last words',
     'steps/resume-plan.ts',
     'if (kept.endsWith(begun.slice(0, size))) return begun.slice(size)',
     '',
     'long answer without prefill',
   ),
-  planted(
+  mutant(
     'the end is charged before it is decided',
     'steps/settle.ts',
     'journal.write(ending(decided), event(',
@@ -141,7 +141,7 @@ export const faults: readonly Planted[] = [
     'plain answer',
     'cancel in mid-stream',
   ),
-  planted(
+  mutant(
     'a run is closed before its terminal event',
     'steps/settle.ts',
     'const first = await charge(billing, run, credits)',
@@ -149,7 +149,7 @@ export const faults: readonly Planted[] = [
       "set: { phase: 'closed', status: 'done' } })",
     'plain answer',
   ),
-  planted(
+  mutant(
     'the next in the queue is handed the session without being remembered',
     'sessions/session-queue.ts',
     "{ set: { due: 0 }, inc: { wakes: 1 } }, { if: { phase: 'placed' } }",
@@ -157,7 +157,7 @@ export const faults: readonly Planted[] = [
     'queue of three in one session',
     'queue paused by a failure',
   ),
-  planted(
+  mutant(
     'a run joins a queue that has changed',
     'sessions/enqueue.ts',
     'rev: session.rev, deleting',
@@ -165,35 +165,35 @@ export const faults: readonly Planted[] = [
     'queue of three in one session',
     'queue paused by a failure',
   ),
-  planted(
+  mutant(
     'a run waits for an answer that has come',
     'engine/driver.ts',
     'replies: answered, cancelAsked',
     'cancelAsked',
     'question to the user',
   ),
-  planted(
+  mutant(
     'a question takes two answers',
     'engine/replies.ts',
     'replies: run.replies, cancelAsked',
     'cancelAsked',
     'question to the user',
   ),
-  planted(
+  mutant(
     'a cancelled run goes to sleep',
     'engine/driver.ts',
     ', cancelAsked: { exists: false } } as const',
     ' } as const',
     'cancel of a waiting run',
   ),
-  planted(
+  mutant(
     'a run is answered without the one before it',
     'prompt/conversation.ts',
     "status: { in: ['done', 'running'] }",
     "status: 'done'",
     'queue of three in one session',
   ),
-  planted(
+  mutant(
     'credits that were set aside beyond the first hold stay there',
     'journal/hold.ts',
     'if (!isHeld) await billing.hold(run.orgId, { of, amount: 0 })',

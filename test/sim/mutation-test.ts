@@ -3,9 +3,9 @@
 import { registerHooks } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import { resolve } from 'node:path'
-import { faults, plant } from './mutants.ts'
+import { mutants, applyMutant } from './mutants.ts'
 
-const fault = faults.find(({ name }) => name === process.argv[2])
+const fault = mutants.find(({ name }) => name === process.argv[2])
 if (!fault) throw new Error('There is no such fault.')
 const url = pathToFileURL(resolve(import.meta.dirname, '../..', fault.file)).href
 let planted = false
@@ -13,7 +13,7 @@ registerHooks({
   load(at, context, next) {
     const loaded = next(at, context)
     if (at !== url) return loaded
-    const source = plant(fault, String(loaded.source))
+    const source = applyMutant(fault, String(loaded.source))
     if (source === undefined) throw new Error(`${fault.file} does not hold once: ${fault.find}`)
     planted = true
     return { ...loaded, source }

@@ -1,9 +1,9 @@
 // The simulation finds bugs: each fault, planted into the source of a process of its own, must make
 // it fail. And it does not fail without one.
 import { spawn } from 'node:child_process'
-import { faults } from './mutants.ts'
+import { mutants } from './mutants.ts'
 
-const hunt = (name: string): Promise<string> =>
+const runMutant = (name: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const child = spawn(
       process.execPath,
@@ -24,18 +24,18 @@ const hunt = (name: string): Promise<string> =>
   })
 
 /** Hunts every planted fault, so many at a time. A sentence for each that was not found. */
-export async function huntAll(
+export async function runMutationTests(
   atOnce: number,
 ): Promise<{ readonly planted: number; readonly missed: readonly string[] }> {
-  const waiting = faults.map(({ name }) => name)
+  const waiting = mutants.map(({ name }) => name)
   const missed: string[] = []
   await Promise.all(
     Array.from({ length: atOnce }, async () => {
       for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-        const said = await hunt(name)
+        const said = await runMutant(name)
         if (!said.startsWith('found after ')) missed.push(`${name}: ${said.trim()}`)
       }
     }),
   )
-  return { planted: faults.length, missed }
+  return { planted: mutants.length, missed }
 }

@@ -4,12 +4,20 @@ import type { Run } from '../../plugins/runs/collections.ts'
 import { answerOf, emptyState, foldOne } from '../../plugins/runs/journal/state.ts'
 import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
-import { seeded, type Choose, type Process } from '../support/sim.ts'
+import { seeded, type Choose, type Moment, type Process } from '../support/sim.ts'
 import { actorOn, type Script } from './scripts.ts'
-import { caller, createStage, sweepMs, type Kind, type Stage } from './simulated-cluster.ts'
+import {
+  caller,
+  createSimulatedCluster,
+  sweepMs,
+  type Kind,
+  type SimulatedCluster,
+} from './simulated-cluster.ts'
 
 export type Played = {
   readonly bad: string[]
+  readonly moments: readonly Moment[]
+  /** One line for each fault. */
   readonly trace: readonly string[]
   readonly steps: number
 }
@@ -31,17 +39,17 @@ export const textOf = (log: readonly LoggedEvent[]): string =>
     .join('')
 
 /** The model answers by everything that was said before, whoever drove the runs before this one. */
-async function unheard(stage: Stage, runs: readonly Run[]): Promise<string[]> {
+async function unheard(cluster: SimulatedCluster, runs: readonly Run[]): Promise<string[]> {
   const bad: string[] = []
   const answers = new Map(
     await Promise.all(
       runs.map(
         async ({ id }) =>
-          [id, answerOf((await stage.log(id)).reduce(foldOne, emptyState()))] as const,
+          [id, answerOf((await cluster.log(id)).reduce(foldOne, emptyState()))] as const,
       ),
     ),
   )
-  for (const { said, past } of stage.heard) {
+  for (const { said, past } of cluster.heard) {
     const [run, other] = runs.filter(({ request }) => request.message === said)
     if (!run || other) continue
     const before = runs
@@ -61,32 +69,32 @@ async function unheard(stage: Stage, runs: readonly Run[]): Promise<string[]> {
 }
 
 async function judge(
-  stage: Stage,
+  cluster: SimulatedCluster,
   script: Script,
   actor: ReturnType<typeof actorOn>,
 ): Promise<string[]> {
-  const bad = [...actor.broken, ...stage.logged]
-  const entries = await stage.ledger()
-  const runs = await stage.runs()
+  const bad = [...actor.broken, ...cluster.logged]
+  const entries = await cluster.ledger()
+  const runs = await cluster.runs()
   const check = createLedgerCheck()
   entries.forEach(check.feed)
   bad.push(...check.bad)
-  bad.push(...(await unheard(stage, runs)))
+  bad.push(...(await unheard(cluster, runs)))
   if (check.sums().held !== 0) bad.push(`${check.sums().held} credits are still held`)
   if (runs.length !== actor.starts.length)
     bad.push(`${actor.starts.length} runs were started, there are ${runs.length}`)
   for (const { phase, id } of runs) if (phase !== 'closed') bad.push(`run ${id} never closed`)
-  for (const session of await stage.sessions())
+  for (const session of await cluster.sessions())
     if (session.queued > 0 || session.queue.length > 0)
       bad.push(
         `session ${session.id} has a queue of ${session.queue.length}, said to be ` +
           `${session.queued}`,
       )
-  const isCalm = !stage.world.trace.some(line => /(?:CRASH|STALL)$/.test(line))
+  const isCalm = cluster.world.trace.length === 0
   let sends = 0
   let pays = 0
   for (const [i, { run_id: id }] of actor.starts.entries()) {
-    const log = await stage.log(id)
+    const log = await cluster.log(id)
     const expected = script.runs[i]!
     const last = log.at(-1)
     bad.push(
@@ -116,7 +124,7 @@ async function judge(
       )
     const { terminal, steps } = log.reduce(foldOne, emptyState())
     const run = runs.find(one => one.id === id)
-    const kept = run && (await stage.answer(run))
+    const kept = run && (await cluster.answer(run))
     if (run && kept !== textOf(log))
       bad.push(
         `run ${i} is kept with the answer ${JSON.stringify(kept)}, its readers saw ` +
@@ -135,7 +143,7 @@ async function judge(
         bad.push(`run ${i}: nothing went wrong, and the call ${call.name} is told as unknown`)
       if (call.name === 'pay' && outcome?.status === 'ok') pays++
       // What the model was told was done, was done; what it was told is unknown was not done twice.
-      if (call.name === 'send' && outcome?.status === 'ok' && stage.effects.once.length === 0)
+      if (call.name === 'send' && outcome?.status === 'ok' && cluster.effects.once.length === 0)
         bad.push(`run ${i}: a call was told as done that never was`)
     }
   }
@@ -144,14 +152,14 @@ async function judge(
     pays: script.runs.reduce((sum, run) => sum + (run.pays ?? 0), 0),
   }
   if (
-    stage.effects.once.length > wanted.sends ||
-    new Set(stage.effects.once).size !== stage.effects.once.length
+    cluster.effects.once.length > wanted.sends ||
+    new Set(cluster.effects.once).size !== cluster.effects.once.length
   )
-    bad.push(`what may happen once happened ${stage.effects.once.length} times`)
-  if (new Set(stage.effects.keyed).size > Math.max(wanted.pays, pays))
-    bad.push(`${new Set(stage.effects.keyed).size} different payments were made`)
-  if (isCalm && script.deaths !== undefined && stage.deaths() > script.deaths)
-    bad.push(`${stage.deaths()} processes ended`)
+    bad.push(`what may happen once happened ${cluster.effects.once.length} times`)
+  if (new Set(cluster.effects.keyed).size > Math.max(wanted.pays, pays))
+    bad.push(`${new Set(cluster.effects.keyed).size} different payments were made`)
+  if (isCalm && script.deaths !== undefined && cluster.deaths() > script.deaths)
+    bad.push(`${cluster.deaths()} processes ended`)
   if (
     script.runs.every(run => run.ends === 'done') &&
     (sends !== wanted.sends || pays !== wanted.pays)
@@ -172,9 +180,9 @@ const optionsOf = ({ behave, supports, credits, env }: Script) => ({
  * A client asks until the session is gone. Admissions that come back from the dead may hold it for
  * a moment; an earlier try whose answer came too late may have removed it.
  */
-async function removed(stage: Stage, process: Process, id: string): Promise<string[]> {
+async function removed(cluster: SimulatedCluster, process: Process, id: string): Promise<string[]> {
   for (let tries = 0; tries < 20; tries++) {
-    const error = await stage
+    const error = await cluster
       .ask(process, ({ sessions }) => sessions.remove(caller, id))
       .then(
         () => undefined,
@@ -191,21 +199,22 @@ async function removed(stage: Stage, process: Process, id: string): Promise<stri
 export async function play(
   script: Script,
   { choose, seed = 1, kind = 'drivers' }: Playing,
-): Promise<Played & { readonly stage: Stage }> {
-  const stage = await createStage({ choose, seed, kind, ...optionsOf(script) })
+): Promise<Played & { readonly cluster: SimulatedCluster }> {
+  const cluster = await createSimulatedCluster({ choose, seed, kind, ...optionsOf(script) })
   let bad: string[] = []
-  const ended = await stage.act(async process => {
-    const actor = actorOn(stage, process)
+  const ended = await cluster.act(async process => {
+    const actor = actorOn(cluster, process)
     await script.play(actor)
-    await stage.closed(process)
-    bad = await judge(stage, script, actor)
+    await cluster.closed(process)
+    bad = await judge(cluster, script, actor)
     // A session may be left with a run that has ended, by an admission that came back from the
     // dead: it must not be busy to whoever comes next.
-    for (const { id, active } of await stage.sessions())
-      if (active) bad.push(...(await removed(stage, process, id)))
+    for (const { id, active } of await cluster.sessions())
+      if (active) bad.push(...(await removed(cluster, process, id)))
   })
   if (ended !== undefined) bad = [ended]
-  return { bad, stage, trace: stage.world.trace, steps: stage.world.steps() }
+  const { trace, moments } = cluster.world
+  return { bad, cluster, trace, moments, steps: cluster.world.steps() }
 }
 
 /**
@@ -214,17 +223,21 @@ export async function play(
  */
 export async function coldStart(script: Script, withheld: number): Promise<string[]> {
   const calm = faultsAt(new Map())
-  const { stage: before, bad } = await play(script, { choose: calm })
+  const { cluster: before, bad } = await play(script, { choose: calm })
   const runs = await before.runs()
   const ledger = await before.ledger()
   const logs = new Map<string, LoggedEvent[]>()
   for (const run of runs) logs.set(run.id, await before.reopen(run, withheld))
-  const stage = await createStage({ choose: calm, disk: before.disk, ...optionsOf(script) })
-  const ended = await stage.act(process => stage.closed(process))
+  const cluster = await createSimulatedCluster({
+    choose: calm,
+    disk: before.disk,
+    ...optionsOf(script),
+  })
+  const ended = await cluster.act(process => cluster.closed(process))
   if (ended !== undefined) return [...bad, ended]
   for (const [i, { id }] of runs.entries()) {
     const first = logs.get(id)!
-    const second = (await stage.log(id)).filter(({ type }) => type !== 'took@1')
+    const second = (await cluster.log(id)).filter(({ type }) => type !== 'took@1')
     const told = ({ type, data }: LoggedEvent) => `${type} ${JSON.stringify(data)}`
     if (
       JSON.stringify(second.map(told)) !==
@@ -232,7 +245,8 @@ export async function coldStart(script: Script, withheld: number): Promise<strin
     )
       bad.push(`run ${i} ends otherwise: ${told(second.at(-1)!)}, it was ${told(first.at(-1)!)}`)
   }
-  if (JSON.stringify(await stage.ledger()) !== JSON.stringify(ledger)) bad.push('the ledger moved')
+  if (JSON.stringify(await cluster.ledger()) !== JSON.stringify(ledger))
+    bad.push('the ledger moved')
   return bad
 }
 

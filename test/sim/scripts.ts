@@ -4,14 +4,14 @@ import { hasCode, isFault } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import type { Process } from '../support/sim.ts'
 import type { Behaviour } from './model.ts'
-import { caller, type Stage, type StageOptions } from './simulated-cluster.ts'
+import { caller, type SimulatedCluster, type ClusterOptions } from './simulated-cluster.ts'
 
 type Started = { readonly run_id: string; readonly session_id: string }
 export type Actor = ReturnType<typeof actorOn>
 export type Script = {
   readonly name: string
   readonly behave: Behaviour
-  readonly supports?: StageOptions['supports']
+  readonly supports?: ClusterOptions['supports']
   readonly credits?: number
   /** Takes long: a fault at each of its moments is tried by `npm run simulate` alone. */
   readonly isLong?: true
@@ -41,12 +41,12 @@ export type Script = {
  * One client: it starts runs, reads them with its cursor, answers and cancels. What it saw is kept,
  * to be compared.
  */
-export function actorOn(stage: Stage, client: Process) {
+export function actorOn(cluster: SimulatedCluster, client: Process) {
   const starts: Started[] = []
   const seen = new Map<string, LoggedEvent[]>()
   const broken: string[] = []
   const look = async (runId: string): Promise<readonly LoggedEvent[]> => {
-    const shown = (await stage.visible(runId)).filter(({ hidden }) => !hidden)
+    const shown = (await cluster.visible(runId)).filter(({ hidden }) => !hidden)
     const before = seen.get(runId) ?? []
     if (before.some((event, i) => JSON.stringify(event) !== JSON.stringify(shown[i])))
       broken.push(`run ${runId}: what was read before is not what is read now`)
@@ -72,7 +72,7 @@ export function actorOn(stage: Stage, client: Process) {
         ...more,
         idempotency_key: key,
       }
-      const started = await stage.ask(client, ({ runs }) => runs.start(caller, request, undefined))
+      const started = await cluster.ask(client, one => one.runs.start(caller, request, undefined))
       starts.push(started)
       return started
     },
@@ -89,7 +89,7 @@ export function actorOn(stage: Stage, client: Process) {
       }
     },
     respond: (runId: string, questionId: string, answer: string) =>
-      stage
+      cluster
         .ask(client, ({ runs }) => runs.respond(caller, runId, { question_id: questionId, answer }))
         .then(
           () => 'taken',
@@ -98,14 +98,14 @@ export function actorOn(stage: Stage, client: Process) {
             throw error
           },
         ),
-    cancel: (runId: string) => stage.ask(client, ({ runs }) => runs.cancel(caller, runId)),
+    cancel: (runId: string) => cluster.ask(client, ({ runs }) => runs.cancel(caller, runId)),
     resumeQueue: (sessionId: string) =>
-      stage.ask(client, ({ runs }) =>
+      cluster.ask(client, ({ runs }) =>
         runs.resumeQueue(caller, sessionId).catch((error: unknown) => {
           if (!hasCode(error, 'SESSION_BUSY')) throw error
         }),
       ),
-    drain: () => stage.drain(client),
+    drain: () => cluster.drain(client),
     sleep: (ms: number) => client.clock.sleep(ms),
   }
 }

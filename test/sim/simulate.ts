@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { huntAll } from './mutation-tests.ts'
+import { runMutationTests } from './mutation-tests.ts'
 import { bySeed, pairs, singles, told, worlds, type Count, type Failure } from './sweep.ts'
 
 type Share = {
@@ -106,7 +106,7 @@ if (isMainThread) {
     for (const failure of failures.slice(0, printedMax)) process.stdout.write(`${failure}\n`)
     if (failures.length > 0) process.exitCode = 1
   }
-  const { planted, missed } = await huntAll(workers)
+  const { planted, missed } = await runMutationTests(workers)
   process.stdout.write(
     `planted faults: ${planted - missed.length} of ${planted} ` +
       `found\n${missed.map(one => `${one}\n`).join('')}`,

@@ -1,12 +1,10 @@
 // The real run plugin in simulated processes: the kernel's own instance of it, on in-memory ports
 // that all processes share.
 import { ledgerOn } from '#adapters/billing/ledger.ts'
-import { memoryEventlog } from '#adapters/eventlog/memory.ts'
-import { memoryStorage } from '#adapters/storage/memory.ts'
 import { noTraces } from '#adapters/traces/off.ts'
 import type { Caller } from '#contracts/contract.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
-import { Host, Peers, type Peering, type Role } from '#kernel'
+import { Host, Broadcast, type Broadcasting, type Role } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
@@ -16,20 +14,12 @@ import { readConfig } from '../../kernel/settings.ts'
 import { scopedPort } from '../../kernel/scoped-ports/face.ts'
 import { builtIn } from '../../plugins/runs/agents.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
-import {
-  EventBytes,
-  Runs,
-  SearchProgresses,
-  SearchRemovals,
-  Sessions,
-  textStreamOf,
-  type Run,
-} from '../../plugins/runs/collections.ts'
-import { ToolInvocations } from '../../plugins/runs/tools/audit-log.ts'
+import { Runs, Sessions, textStreamOf, type Run } from '../../plugins/runs/collections.ts'
 import type { Steps } from '../../kernel/loading/steps.ts'
 import runsPlugin from '../../plugins/runs/plugin.ts'
 import type { RunService } from '../../plugins/runs/runs.ts'
 import type { SessionService } from '../../plugins/runs/sessions/sessions.ts'
+import { createDisk, reads, writes } from './disk.ts'
 import { createWorld, gone, seenBy, type Choose, type Process } from '../support/sim.ts'
 import { simModel, type Behaviour, type Heard } from './model.ts'
 import { simTools, type Effects } from './tools.ts'
@@ -46,6 +36,14 @@ const usual = {
   RUNS_DEATHS_MAX: '40',
   RUNS_EXCERPT_BYTES_MAX: '256',
 }
+/** By its settings: thousands of worlds have the same. */
+const configs = new Map<string, ReturnType<typeof readConfig>>()
+function configOf(env: Readonly<Record<string, string>>) {
+  const key = JSON.stringify(env)
+  const known = configs.get(key) ?? readConfig(runsPlugin, { ...usual, ...env })
+  configs.set(key, known)
+  return known
+}
 /** Bytes that one append takes: small, so that what is large is seen in small worlds. */
 const appendBytesMax = 2500
 /** Bytes of what is written to a document at a time. */
@@ -54,7 +52,7 @@ const changeBytesMax = 2000
 const metrics = { registerMetric() {} }
 
 /** No hint arrives: whatever is found is found by the sweep. */
-const silentPeers: Peering = { publish() {}, subscribe: () => () => undefined }
+const silentPeers: Broadcasting = { publish() {}, subscribe: () => () => undefined }
 const silentQueue = { enqueue: async () => '' }
 /** An index that takes everything, and is never asked. */
 const silentSearch = {
@@ -111,75 +109,12 @@ const smallDocuments = (storage: StorageEngine): Partial<StorageEngine> => {
   }
 }
 
-const writes = {
-  storage: ['insert', 'insertMany', 'update', 'updateMany', 'remove', 'removeMany'],
-  eventlog: ['append', 'trim', 'remove'],
-} as const
-const reads = { storage: ['get', 'find', 'count'], eventlog: ['read', 'bounds'] } as const
-type Write = {
-  readonly port: 'storage' | 'eventlog'
-  readonly method: string
-  readonly args: readonly unknown[]
-}
-
-/**
- * What is on disk, and what was applied but not synced: the machine that dies loses a part of the
- * latter, the last first.
- */
-export async function createDisk() {
-  let written: Write[] = []
-  let safe = 0
-  let engines = await blank()
-  let heads = new Map<string, number>()
-  async function blank(): Promise<{ storage: StorageEngine; eventlog: EventlogEngine }> {
-    const storage = memoryStorage({} as never)
-    for (const one of [
-      Runs,
-      Sessions,
-      EventBytes,
-      ToolInvocations,
-      SearchRemovals,
-      SearchProgresses,
-    ])
-      await storage.define(one as never)
-    await ledgerOn(storage, {} as never)
-    return { storage, eventlog: memoryEventlog() }
-  }
-  const act = ({ port, method, args }: Write) =>
-    (engines[port] as unknown as Record<string, (...args: unknown[]) => unknown>)[method]!(...args)
-  return {
-    engines: () => engines,
-    async write(one: Write): Promise<unknown> {
-      const done = await act(one)
-      written.push(one)
-      return done
-    },
-    async sync(): Promise<void> {
-      safe = written.length
-      heads = new Map()
-      for (const stream of new Set(
-        written.filter(({ port }) => port === 'eventlog').map(({ args }) => args[0] as string),
-      ))
-        heads.set(stream, (await engines.eventlog.bounds(stream)).last)
-    },
-    /** How far the stream is on disk. */
-    head: (stream: string) => heads.get(stream) ?? 0,
-    unsafe: () => written.length - safe,
-    /** The machine died: `kept` of the writes that were not synced made it. */
-    async lose(kept: number): Promise<void> {
-      written = written.slice(0, safe + kept)
-      engines = await blank()
-      for (const one of written) await act(one)
-    },
-  }
-}
-
 /**
  * `drivers`: two processes that do everything. `machine`: one, whose unsynced writes are lost when
  * it dies. `roles`: one takes requests, another drives, and no word passes between them.
  */
 export type Kind = 'drivers' | 'machine' | 'roles'
-export type StageOptions = {
+export type ClusterOptions = {
   readonly choose: Choose
   readonly behave: Behaviour
   readonly seed?: number
@@ -190,9 +125,9 @@ export type StageOptions = {
   /** What an earlier world left. */
   readonly disk?: Awaited<ReturnType<typeof createDisk>>
 }
-export type Stage = Awaited<ReturnType<typeof createStage>>
+export type SimulatedCluster = Awaited<ReturnType<typeof createSimulatedCluster>>
 
-export async function createStage({
+export async function createSimulatedCluster({
   choose,
   behave,
   seed = 1,
@@ -201,11 +136,11 @@ export async function createStage({
   credits = 1000,
   env = {},
   disk: given,
-}: StageOptions) {
+}: ClusterOptions) {
   const loses = kind === 'machine'
   const world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed })
   const disk = given ?? (await createDisk())
-  const config = readConfig(runsPlugin, { ...usual, ...env })
+  const config = configOf(env)
   const effects: Effects = { once: [], keyed: [], none: 0, deaths: 0 }
   const living = new Map<Process, Services>()
   const roles = new Map<Process, Role>()
@@ -268,8 +203,8 @@ export async function createStage({
         'port:queue': silentQueue,
         'port:search': silentSearch,
         'port:traces': noTraces,
-        [Peers.id]: silentPeers,
-        [Host.id]: { processId: process.name, role, metrics, alone: () => Promise.resolve() },
+        [Broadcast.id]: silentPeers,
+        [Host.id]: { processId: process.name, role, metrics, previousDrained: async () => {} },
       }
       const provided = (token: Token) =>
         token.id === Agents.id

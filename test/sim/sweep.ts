@@ -1,5 +1,6 @@
 // One fault at every moment of every script, and every pair of them; seeds beyond.
 import { byChance, faultsAt, play } from './play.ts'
+import type { Moment } from '../support/sim.ts'
 import { scripts, type Script } from './scripts.ts'
 import type { Kind } from './simulated-cluster.ts'
 
@@ -16,7 +17,6 @@ export type Failure = {
 export type Count = { schedules: number; moves: number }
 
 type World = { readonly script: Script; readonly kind: Kind; readonly order: number | undefined }
-const faulty = (trace: readonly string[]) => trace.filter(line => / (?:CRASH|STALL)$/.test(line))
 
 const kinds: readonly Kind[] = ['drivers', 'machine', 'roles']
 export const kindWords: Readonly<Record<Kind, string>> = {
@@ -45,32 +45,43 @@ async function run(
   { script, kind, order }: World,
   faults: readonly (readonly [number, number])[],
   count: Count,
-): Promise<{ failure: Failure | undefined; moments: number }> {
-  const { bad, trace, steps } = await play(script, {
+): Promise<{ failure: Failure | undefined; moments: readonly Moment[] }> {
+  const { bad, trace, moments, steps } = await play(script, {
     choose: faultsAt(new Map(faults), order),
     kind,
   })
   count.schedules++
   count.moves += steps
   return {
-    moments: trace.length,
+    moments,
     failure:
-      bad.length === 0
-        ? undefined
-        : { script: script.name, kind, order, faults, bad, at: faulty(trace) },
+      bad.length === 0 ? undefined : { script: script.name, kind, order, faults, bad, at: trace },
   }
 }
 
-/** A crash and a stall at each moment of the calm world; `alternately`: a crash, then a stall. */
+/**
+ * Whether a crash at the moment is the same as one at the next: the process has done its call, and
+ * nobody else moves before it is about to do another.
+ */
+const isRepeated = (moments: readonly Moment[], at: number) =>
+  moments[at]!.isAfter &&
+  moments[at + 1]?.process === moments[at]!.process &&
+  !moments[at + 1]!.isAfter
+
+/**
+ * A crash and a stall at each moment of the calm world; with a stride, one of both in turns at one
+ * moment in so many.
+ */
 export async function* singles(
   world: World,
   count: Count,
-  { alternately = false } = {},
+  { stride = 1, from = 0 } = {},
 ): AsyncGenerator<Failure> {
-  const calm = await run(world, [], count)
-  if (calm.failure) yield calm.failure
-  for (let at = 0; at < calm.moments; at++)
-    for (const kind of alternately ? [1 + (at % 2)] : [1, 2]) {
+  const { failure: calm, moments } = await run(world, [], count)
+  if (calm) yield calm
+  for (let at = from; at < moments.length; at += stride)
+    for (const kind of stride > 1 ? [1 + (Math.floor(at / stride) % 2)] : [1, 2]) {
+      if (kind === 1 && isRepeated(moments, at)) continue
       const { failure } = await run(world, [[at, kind]], count)
       if (failure) yield failure
     }
@@ -82,7 +93,9 @@ export async function* pairs(
   count: Count,
   { most, from }: { most: number; from: number },
 ): AsyncGenerator<Failure> {
-  const { moments } = await run(world, [], count)
+  const {
+    moments: { length: moments },
+  } = await run(world, [], count)
   // The second fault may come later than the calm world lasts: the first has made it longer.
   const last = moments * 2
   const stride = Math.max(1, Math.floor((moments * last * 0.75) / most))
@@ -111,7 +124,7 @@ export async function bySeed(seed: number, count: Count): Promise<Failure | unde
   count.moves += steps
   return bad.length === 0
     ? undefined
-    : { script: script.name, kind, order: undefined, faults: [], seed, bad, at: faulty(trace) }
+    : { script: script.name, kind, order: undefined, faults: [], seed, bad, at: trace }
 }
 
 const originOf = ({ order, faults, seed }: Failure) =>

@@ -1,4 +1,4 @@
-// A server whose model is a puppet: what tests of the run engine do with it again and again.
+// A server whose model is a scriptedModel: what tests of the run engine do with it again and again.
 import { definePlugin, into } from '#kernel'
 import { memoryEventlog } from '#adapters/eventlog/memory.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
@@ -10,7 +10,7 @@ import type { StorageEngine } from '#ports/storage.ts'
 import { loadPlugins } from '../../kernel/management/sources.ts'
 import { Agents, Tools, type Agent, type Tool } from '../../plugins/runs/api.ts'
 import { Runs, Sessions, streamOf, type Run } from '../../plugins/runs/collections.ts'
-import { puppet, type Play } from './scripted-model.ts'
+import { scriptedModel, type Play } from './scripted-model.ts'
 import {
   readEvents,
   startServer,
@@ -26,7 +26,7 @@ export type Started = {
 }
 export type Engine = Awaited<ReturnType<typeof startEngine>>
 type Options = {
-  model?: Parameters<typeof puppet>[1]
+  model?: Parameters<typeof scriptedModel>[1]
   env?: Record<string, string>
   tools?: readonly Tool[]
   agents?: readonly Agent[]
@@ -92,7 +92,7 @@ export async function startEngine(
     who: known,
   }: Options = {},
 ) {
-  const strings = puppet(play, model)
+  const strings = scriptedModel(play, model)
   const additions = definePlugin({
     name: 'test-additions',
     version: '1.0.0',

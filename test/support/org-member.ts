@@ -3,7 +3,7 @@ import type { StorageEngine } from '#ports/storage.ts'
 import { Keys, Memberships, Users } from '../../plugins/identity/collections.ts'
 import type { Account, TestServer } from '../conformance/plugin/server.ts'
 
-export async function colleagueOf(
+export async function orgMemberOf(
   server: TestServer,
   { org_id: orgId }: Account,
 ): Promise<Account> {

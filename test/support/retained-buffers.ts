@@ -8,7 +8,7 @@ const everyBytes = 8_388_608
  * `most()`: the most that was held at once above what was held at first, in bytes; looked at after
  * every 8 MiB of `watched(source)`.
  */
-export function heldBuffers() {
+export function retainedBuffers() {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const held = () => {

@@ -15,7 +15,7 @@ export type Play = (
   request: ModelRequest,
   asked: number,
 ) => Iterable<Deltas> | AsyncIterable<Deltas>
-export type Puppet = ReturnType<typeof puppet>
+export type ScriptedModel = ReturnType<typeof scriptedModel>
 
 const usual: Usage = { inputTokens: 10, outputTokens: 10 }
 export const text = (said: string): ModelDelta => ({ type: 'text', text: said })
@@ -46,7 +46,7 @@ export const resultsIn = ({ messages }: ModelRequest) =>
   messages.flatMap(message => (message.role === 'tool' ? [message.content] : []))
 export const offered = ({ tools = [] }: ModelRequest) => tools.map(({ name }) => name)
 
-export function puppet(
+export function scriptedModel(
   play: Play,
   {
     supports,

@@ -27,7 +27,16 @@ export type Process = {
 }
 export const gone = new Error('The process is gone.')
 
-type Parked = { readonly process: Process; readonly label: string; readonly go: () => void }
+/** Said of a call in a trace; made only where somebody reads it. */
+type Label = string | (() => string)
+type Parked = {
+  readonly process: Process
+  readonly label: Label
+  readonly isAfter: boolean
+  readonly go: () => void
+}
+/** A moment at which a fault may come: before or after the effect of a call. */
+export type Moment = { readonly process: Process; readonly isAfter: boolean }
 type Timer = { readonly process: Process; readonly at: number; readonly go: () => void }
 
 /** Mulberry32: small and seeded; the same seed gives the same world. */
@@ -66,6 +75,8 @@ export function createWorld({
   let count = 0
   let broken: unknown
   const processes: Process[] = []
+  const moments: Moment[] = []
+  /** One line for each fault. */
   const trace: string[] = []
   const hooks = { died: (_: Process) => {} }
 
@@ -101,10 +112,10 @@ export function createWorld({
         }),
     }
   }
-  const park = (process: Process, label: string): Promise<void> =>
+  const park = (process: Process, label: Label, isAfter: boolean): Promise<void> =>
     new Promise(go => {
       // Whoever is dead never comes back from a call.
-      if (process.alive) parked.push({ process, label, go })
+      if (process.alive) parked.push({ process, label, isAfter, go })
     })
   const kill = (process: Process) => {
     process.alive = false
@@ -117,6 +128,7 @@ export function createWorld({
 
   return {
     trace,
+    moments,
     hooks,
     processes,
     now: () => now,
@@ -144,15 +156,15 @@ export function createWorld({
       return process
     },
     /** One effect upon the world, atomic as seen by all others. */
-    async call<T>(process: Process, label: string, effect: () => T | Promise<T>): Promise<T> {
-      await park(process, `${label} before`)
+    async call<T>(process: Process, label: Label, effect: () => T | Promise<T>): Promise<T> {
+      await park(process, label, false)
       const done = await Promise.resolve()
         .then(effect)
         .then(
           value => ({ value }),
           (error: unknown) => ({ error }),
         )
-      await park(process, `${label} after`)
+      await park(process, label, true)
       if ('error' in done) throw done.error
       return done.value
     },
@@ -180,10 +192,9 @@ export function createWorld({
         const one = chosen < ready.length ? ready[chosen]! : due[chosen - ready.length]!
         if ('label' in one) {
           const fault = one.process.steady ? 0 : choose('fault', faultKinds.length)
-          trace.push(
-            `${now} ${one.process.name} ` +
-              `${one.label}${fault ? ` ${faultKinds[fault]!.toUpperCase()}` : ''}`,
-          )
+          moments.push(one)
+          if (fault > 0)
+            trace.push(`${now} ${one.process.name} ${lineOf(one)} ${faultKinds[fault]}`)
           if (fault === 1) {
             kill(one.process)
             continue
@@ -222,13 +233,18 @@ export function seenBy<T extends object>(
       methods.map(method => [
         method,
         (...args: unknown[]) =>
-          world.call(process, labelOf(name, method, args), () =>
-            effect(method, args, () => act[method]!(...args)),
+          world.call(
+            process,
+            () => labelOf(name, method, args),
+            () => effect(method, args, () => act[method]!(...args)),
           ),
       ]),
     ),
   } as T
 }
+
+const lineOf = ({ label, isAfter }: Parked) =>
+  `${typeof label === 'string' ? label : label()} ${isAfter ? 'after' : 'before'}`
 
 /** For the trace: the port's method and what it is about. */
 const labelOf = (port: string, method: string, args: readonly unknown[]): string => {

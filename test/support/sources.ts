@@ -9,8 +9,9 @@ export const programs = globSync('{kernel,ports,adapters,plugins,contracts,test}
   .filter(file => !file.includes('node_modules'))
   .sort()
 export const files = programs.filter(file => file.endsWith('.ts'))
+export const isTest = (file: string) => /\.(?:test|proof)\.ts$/.test(file)
 /** What is served: no tests, and nothing that only they use. */
-export const sources = files.filter(file => !file.startsWith('test/') && !file.endsWith('.test.ts'))
+export const sources = files.filter(file => !file.startsWith('test/') && !isTest(file))
 export const textOf = (file: string) => readFileSync(join(home, file), 'utf8')
 export const linesOf = (file: string) => textOf(file).split('\n')
 export const lineAt = (text: string, index: number) => text.slice(0, index).split('\n').length

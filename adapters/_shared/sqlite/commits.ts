@@ -29,13 +29,13 @@ export function createCommits(db: Database, { onSettled, onLoss }: Hooks): Commi
   const [begin, commit] = [db.prepare('BEGIN IMMEDIATE'), db.prepare('COMMIT')]
   let [writing, epoch, seen, settled, lastEnd, wanted] = [false, 0, 0, 0, 0, false]
   let timer: NodeJS.Timeout | undefined
-  let due = 0
+  let commitAt = 0
 
   function wait(ms: number): void {
     const at = performance.now() + ms
-    if (timer && due <= at) return
+    if (timer && commitAt <= at) return
     clearTimeout(timer)
-    due = at
+    commitAt = at
     timer = setTimeout(finish, ms)
   }
   function done(): void {

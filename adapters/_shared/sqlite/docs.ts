@@ -8,6 +8,7 @@ import {
   checkSize,
   decodeCursor,
   encodeCursor,
+  keyOf,
   matches,
   type Fields,
   type Key,
@@ -23,6 +24,7 @@ const pageCharsMax = 8 * 1024 * 1024
 /** Rows that updateMany reads, and a sweep removes, at a time. */
 const chunkRows = 200
 const sweepRows = 500
+const readable = 'json_valid(doc)'
 
 export type Wanted = {
   readonly where: Where
@@ -87,15 +89,16 @@ export function createDocs(db: Database, now: () => number) {
   function write(t: Table, rowid: Key, old: Fields, next: Fields): string {
     const json = JSON.stringify(next)
     checkSize(t.name, json)
-    const [before, after] = [keysOf(old, t.fields), keysOf(next, t.fields)]
-    let sets = ''
+    const changed: string[] = []
     const values: SQLInputValue[] = [json]
-    for (const [place, field] of t.fields.entries()) {
-      if (before[place] === after[place]) continue
-      sets += `, "f_${field}" = ?`
-      values.push(after[place]!)
+    for (const field of t.fields) {
+      const key = keyOf(next[field])
+      if (keyOf(old[field]) === key) continue
+      changed.push(field)
+      values.push(key)
     }
-    db.prepare(`UPDATE ${t.sql} SET doc = ?${sets} WHERE rowid = ?`).run(...values, rowid)
+    values.push(rowid)
+    t.updateRow(changed).run(...values)
     return json
   }
 
@@ -109,12 +112,35 @@ export function createDocs(db: Database, now: () => number) {
     return write(t, row[0]!, doc, applyChange(doc, change))
   }
 
+  /**
+   * Takes fields out of all documents at once, which are not parsed here; but for those that are
+   * nested deeper than SQLite reads, which are left as they are.
+   */
+  function unsetMany(t: Table, where: Where, fields: readonly string[]): number {
+    const bound: SQLInputValue[] = []
+    const parts = [...filter(t, where, bound), readable]
+    const paths = fields.map(field => `, '$.${field}'`)
+    const columns = fields.filter(t.has).map(field => `, "f_${field}" = NULL`)
+    return db
+      .prepare(
+        `UPDATE ${t.sql} SET doc = json_remove(doc${paths.join('')})${columns.join('')}` +
+          whereSql(parts),
+      )
+      .run(...bound)
+  }
+
   function updateMany(at: number, asked: string): number {
     const t = table(at)
     const [where, change] = JSON.parse(asked) as [Where, Change]
-    for (let count = 0, last: Key = -1; ; ) {
+    const { unset = [], ...others } = change
+    const isUnset = unset.length > 0 && !unset.includes('id') && Object.keys(others).length === 0
+    for (let count = isUnset ? unsetMany(t, where, unset) : 0, last: Key = -1; ; ) {
       const bound: SQLInputValue[] = []
-      const parts = [...filter(t, where, bound), 'rowid > ?']
+      const parts = [
+        ...filter(t, where, bound),
+        ...(isUnset ? [`NOT ${readable}`] : []),
+        'rowid > ?',
+      ]
       const rows = db
         .prepare(
           `SELECT rowid, doc FROM ${t.sql}${whereSql(parts)} ORDER BY rowid LIMIT ${chunkRows}`,

@@ -2,7 +2,7 @@
 // that only these adapters know.
 import { join, resolve } from 'node:path'
 import { fault } from '#contracts/faults.ts'
-import type { Opening } from '#ports/adapter.ts'
+import type { AdapterContext } from '#ports/adapter.ts'
 import { wholeOption } from '../options.ts'
 import type { Writer } from './writer.ts'
 
@@ -17,7 +17,7 @@ export const sharedWriter = (engine: unknown): Writer | undefined =>
  * `sqlite:` is platform.db in DATA_DIR; else `sqlite:./data/platform.db`, relative to the working
  * directory, or `sqlite:///var/lib/platform.db`.
  */
-export function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): string {
+export function pathOf({ url, dataDir }: Pick<AdapterContext, 'url' | 'dataDir'>): string {
   const path = decodeURIComponent(url.pathname)
   if (path === '' && url.host === '') return join(dataDir, 'platform.db')
   if (path.endsWith('/') || url.host !== '')
@@ -30,6 +30,7 @@ export function pathOf({ url, dataDir }: Pick<Opening, 'url' | 'dataDir'>): stri
 
 /** What a sqlite: URL may say beside its path. */
 export const sqliteOptions = {
-  bytes_max: 'A quota for the file, in bytes; 0 (the default) for none.',
+  bytes_max: 'A quota for the file, in bytes, 0 for none; default 0.',
 }
-export const quotaOf = ({ url }: Pick<Opening, 'url'>): number => wholeOption(url, 'bytes_max', 0)
+export const quotaOf = ({ url }: Pick<AdapterContext, 'url'>): number =>
+  wholeOption(url, 'bytes_max', 0)

@@ -15,6 +15,8 @@ export type Table = {
   readonly insert: Statement
   readonly get: Statement
   readonly removeRow: Statement
+  /** Sets the document and these columns: their values, then the row's, are bound. */
+  updateRow(columns: readonly string[]): Statement
 }
 
 /**
@@ -57,7 +59,7 @@ function indexes({
  * Columns that nobody kept up to date, because the program that ran before did not declare them,
  * are filled anew.
  */
-function bring(db: Database, spec: Collection): void {
+function defineTable(db: Database, spec: Collection): void {
   const table = `"c_${spec.name}"`
   const stored = db.prepare('SELECT spec FROM collections WHERE name = ?').get(spec.name)?.[0]
   const next = JSON.stringify(spec)
@@ -94,7 +96,7 @@ function bring(db: Database, spec: Collection): void {
 export function openTable(db: Database, spec: Collection): Table {
   db.exec('SAVEPOINT define')
   try {
-    bring(db, spec)
+    defineTable(db, spec)
     db.exec('RELEASE define')
   } catch (error) {
     if (db.raw.isTransaction) db.exec('ROLLBACK TO define; RELEASE define')
@@ -103,6 +105,7 @@ export function openTable(db: Database, spec: Collection): Table {
   const fields = indexedFields(spec)
   const [sql, known] = [`"c_${spec.name}"`, new Set(fields)]
   const columns = ['id', 'doc', ...fields.map(field => `"f_${field}"`)]
+  const updates = new Map<string, Statement>()
   return {
     name: spec.name,
     sql,
@@ -114,5 +117,14 @@ export function openTable(db: Database, spec: Collection): Table {
     ),
     get: db.prepare(`SELECT rowid, doc FROM ${sql} WHERE id = ?`),
     removeRow: db.prepare(`DELETE FROM ${sql} WHERE rowid = ?`),
+    updateRow(changed) {
+      const key = changed.join()
+      const before = updates.get(key)
+      if (before) return before
+      const sets = changed.map(field => `, "f_${field}" = ?`).join('')
+      const made = db.prepare(`UPDATE ${sql} SET doc = ?${sets} WHERE rowid = ?`)
+      updates.set(key, made)
+      return made
+    },
   }
 }

@@ -48,7 +48,7 @@ const isPassing = (error: unknown): boolean => {
   return status === undefined || status >= 500 || status === 429 || passing.has(name)
 }
 
-export function told(error: unknown): unknown {
+export function toFault(error: unknown): unknown {
   if (isFault(error)) return error
   const failure = error as Failure
   const status = statusOf(error)
@@ -98,8 +98,8 @@ export async function pauseAfter(
   { clock, log, signal }: Tries,
 ): Promise<void> {
   signal.throwIfAborted()
-  if (tried >= triesMax || !isPassing(error)) throw told(error)
-  log('debug', 'blobs.retry', { tried, error: (told(error) as Error).message })
+  if (tried >= triesMax || !isPassing(error)) throw toFault(error)
+  log('debug', 'blobs.retry', { tried, error: (toFault(error) as Error).message })
   await clock.sleep(
     Math.min(pauseMsMax, pauseMs * 2 ** (tried - 1)) * (0.5 + clock.random() / 2),
     signal,

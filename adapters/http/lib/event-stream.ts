@@ -25,17 +25,16 @@ export const eventStreamHeaders = {
   'x-accel-buffering': 'no',
 } as const
 
+const frame = ({ seq, type, data }: WireEvent): string =>
+  `id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`
+
 export function createEventStreams(bounds: Bounds) {
   const shares = createShares(bounds, 'event stream')
   // Followers of one run share its event objects, so each event is serialised once for all of them.
   const frames = new WeakMap<WireEvent, string>()
-  const frame = (event: WireEvent): string => {
+  const sharedFrame = (event: WireEvent): string => {
     let text = frames.get(event)
-    if (text === undefined)
-      frames.set(
-        event,
-        (text = `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event.data)}\n\n`),
-      )
+    if (text === undefined) frames.set(event, (text = frame(event)))
     return text
   }
   // Streams are spread over as many buckets as there are seconds, so that 10,000 heartbeats never
@@ -64,7 +63,7 @@ export function createEventStreams(bounds: Bounds) {
     open: () => ends.size,
     /** A place among the open streams, until the answered function is called. */
     enter: shares.take,
-    /** All of a stream that has ended already. */
+    /** All of a stream that has ended already, which its reader does not share. */
     framesOf: (events: readonly WireEvent[]): string => opening + events.map(frame).join(''),
     /**
      * Writes until the events end, the client leaves, or everything stops. The head goes out with
@@ -91,7 +90,7 @@ export function createEventStreams(bounds: Bounds) {
       try {
         for await (const batch of abortable(events, [stop.signal])) {
           if (response.destroyed) break
-          if (!begin(batch.map(frame).join(''))) await drained(response)
+          if (!begin(batch.map(sharedFrame).join(''))) await drained(response)
         }
       } catch (error) {
         if (stop.signal.aborted) return

@@ -1,6 +1,6 @@
 // Where a provider is and with which key it is asked: the rules that a URL and a file share.
 import { fault } from '#contracts/faults.ts'
-import type { Opening } from '#ports/adapter.ts'
+import type { AdapterContext } from '#ports/adapter.ts'
 
 export const CONCURRENCY = 64
 export const CONCURRENCY_MAX = 10_000
@@ -29,7 +29,7 @@ export type Endpoint = {
 export function endpointOf(
   { baseUrl, keyName, fields }: Named,
   vendor: Vendor,
-  secret: Opening['secret'],
+  secret: AdapterContext['secret'],
 ): Endpoint {
   const refuse = (field: string, why: string) => fault('INVALID_FIELD', { field, why })
   const url = URL.canParse(baseUrl ?? vendor.baseUrl)

@@ -18,7 +18,7 @@ type ProviderError = {
   readonly cause?: unknown
   readonly code?: unknown
 }
-type Told = {
+type ErrorDetails = {
   readonly status: number | undefined
   readonly word: string | undefined
   readonly message: string
@@ -43,7 +43,7 @@ const objectOf = (value: unknown): Record<string, unknown> =>
  * Anthropic wraps its error once more than OpenAI: https://platform.claude.com/docs/en/api/errors,
  * https://platform.openai.com/docs/guides/error-codes.
  */
-function toldBy(error: ProviderError): Told {
+function detailsOf(error: ProviderError): ErrorDetails {
   const outer = objectOf(error.error)
   const inner = 'error' in outer ? objectOf(outer['error']) : outer
   const { code, type, message } = inner
@@ -64,7 +64,7 @@ function toldBy(error: ProviderError): Told {
   }
 }
 
-const tooLong = ({ status, word = '', message }: Told): boolean =>
+const tooLong = ({ status, word = '', message }: ErrorDetails): boolean =>
   status === 413 ||
   /context_(?:length|size)|request_too_large|string_above_max_length/.test(word) ||
   (status === 400 &&
@@ -136,11 +136,11 @@ export function failureOf(
       `the connection to ${who} failed${code === undefined ? '' : ` (${code})`}`,
     )
   }
-  const told = toldBy(given)
-  const { status, word } = told
+  const details = detailsOf(given)
+  const { status, word } = details
   const marked = status === undefined || word === undefined ? word : `(${word})`
   const said = `${who} answered ${[status, marked].filter(Boolean).join(' ') || 'an error'}`
-  if (tooLong(told))
+  if (tooLong(details))
     return madeOf('MODEL_REFUSED', `${said}: the content is too long for the model`)
   // The one 429 that no waiting helps against: https://platform.openai.com/docs/guides/error-codes.
   if (word === 'insufficient_quota')

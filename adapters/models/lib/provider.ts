@@ -60,9 +60,9 @@ export function createProvider(
   const { check, shut } = closable(what)
   const closing = new AbortController()
   const line = createSemaphore({
-    places: concurrency,
+    permits: concurrency,
     waitingMax: WAITING_MAX,
-    full: () =>
+    refuse: () =>
       fault(
         'MODEL_FAILED',
         { why: `too many calls wait for ${name}` },
@@ -132,7 +132,7 @@ export function createProvider(
       check()
       const model = modelOf(models, request.model) as ServedModel
       const signal = AbortSignal.any([request.signal, closing.signal])
-      const leave = await line.enter(signal)
+      const release = await line.acquire(signal)
       try {
         yield* retry(() => once(request, model, signal), {
           clock,
@@ -148,7 +148,7 @@ export function createProvider(
             }),
         })
       } finally {
-        leave()
+        release()
       }
     },
     async ping() {

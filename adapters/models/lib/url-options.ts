@@ -1,7 +1,7 @@
 // A provider with one model, out of the URL of a setting:
 // `openai:http://127.0.0.1:11434/v1?model=llama3.2`.
 import { fault } from '#contracts/faults.ts'
-import type { Opening } from '#ports/adapter.ts'
+import type { AdapterContext } from '#ports/adapter.ts'
 import { wholeOption } from '../../_shared/options.ts'
 import { servedModel, type Api, type ModelEntry } from './catalogue.ts'
 import {
@@ -73,7 +73,7 @@ const optionOf: Readonly<Record<string, string>> = {
 }
 
 export function settingsOf(
-  { url, secret }: Pick<Opening, 'url' | 'secret'>,
+  { url, secret }: Pick<AdapterContext, 'url' | 'secret'>,
   { vendor, defaults, elsewhere, api: apiOf, more, resume = false }: Kind,
 ): ProviderSettings & { readonly api: Api; readonly atVendor: boolean } {
   const { baseUrl, apiKey, atVendor } = endpointOf(

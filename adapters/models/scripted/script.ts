@@ -13,7 +13,7 @@ export const TOKENS_MAX = 1_000_000
  */
 export const options = {
   tokens: 'How many tokens it writes; default 20.',
-  interval_ms: 'Pause before each token; 0 (the default) sends them in two batches.',
+  interval_ms: 'Pause before each token; 0 sends them in two batches; default 0.',
   text: 'Writes this text, a word a token, instead of token00 token01 ….',
   reasoning:
     'Tokens of reasoning before the answer; default 3 when the request asks for reasoning, else 0.',

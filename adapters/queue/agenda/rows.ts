@@ -146,7 +146,7 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
       const write = async (change: Parameters<typeof kept.updateOne>[1]) =>
         (await orFault(kept.updateOne({ _id, lastModifiedBy: mark }, change))).matchedCount === 1
       return {
-        beat: () => write({ $set: { lockedAt: now() } }),
+        heartbeat: () => write({ $set: { lockedAt: now() } }),
         finish: async (state, error) => void (await write(over(state, error))),
         putBack: async (error, afterMs) =>
           void (await write({

@@ -21,7 +21,7 @@ const backoffMsMax = 3_600_000
 /** Each writes only where this try still holds the job. */
 export type Lease = {
   /** False when somebody else has the job, or nobody. */
-  beat(): Promise<boolean>
+  heartbeat(): Promise<boolean>
   finish(state: JobState, error?: string): Promise<void>
   /**
    * Waits for another try after so long; without `afterMs` at once, and this try does not count.
@@ -58,10 +58,10 @@ async function keepLease(
 ): Promise<void> {
   for (let until = clock.now() + leaseMs; clock.now() < until; ) {
     await clock.sleep(leaseMs / 3, done)
-    const due = clock.now() + leaseMs
+    const leaseUntil = clock.now() + leaseMs
     const late = new AbortController()
-    const beaten = lease.beat().then(kept => (kept ? 'kept' : 'lost'))
-    const failed = beaten.catch((error: Error) =>
+    const renewal = lease.heartbeat().then(kept => (kept ? 'kept' : 'lost'))
+    const failed = renewal.catch((error: Error) =>
       log('warn', 'queue.beat_failed', { job: id, error: error.message }),
     )
     const answer = await Promise.race([
@@ -72,7 +72,7 @@ async function keepLease(
     ])
     late.abort()
     if (answer === 'lost') break
-    if (answer === 'kept') until = due
+    if (answer === 'kept') until = leaseUntil
   }
   if (!done.aborted) abort.abort(fault('CONFLICT', { why: 'the lease of this job is lost' }))
 }

@@ -6,7 +6,7 @@ import type { Fields } from '../lib/checks.ts'
 import {
   isBusy,
   refusalOf,
-  told,
+  toFault,
   unavailable,
   type Connection,
   type Refusal,
@@ -127,7 +127,7 @@ export function createBulk({ call, pause }: Connection) {
           }
           const refusal = refusalOf(status, error)
           if (isGone(refusal)) throw fault('NOT_FOUND', { what: 'collection' })
-          if (!isBusy(refusal) && !isBlocked(refusal)) errors.set(idOf(left[at]!), told(refusal))
+          if (!isBusy(refusal) && !isBlocked(refusal)) errors.set(idOf(left[at]!), toFault(refusal))
           else {
             refusals.push(refusal)
             again.push(left[at]!)

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { Client, errors } from '@opensearch-project/opensearch'
 import { fault, type Fault } from '#contracts/faults.ts'
-import type { Opening } from '#ports/adapter.ts'
+import type { AdapterContext } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../../_shared/options.ts'
 import { notFound } from '../lib/checks.ts'
@@ -59,7 +59,7 @@ export const unavailable = (why: string, cause?: unknown): Fault =>
   fault('UNAVAILABLE', { what: WHAT, why }, { cause, retryAfterMs: 1000 })
 
 /** Addresses and credentials are not told. */
-export function told({ status, type, reason }: Refusal): Fault {
+export function toFault({ status, type, reason }: Refusal): Fault {
   if (type === 'cluster_block_exception' && reason.includes('flood-stage'))
     return fault('STORAGE_FULL', {}, { retryAfterMs: 1000 })
   if (status === 401 || (status === 403 && type !== 'cluster_block_exception'))
@@ -74,7 +74,7 @@ const goneTypes = [
   'index_closed_exception',
 ]
 export const orGone = (refusal: Refusal): never => {
-  throw goneTypes.includes(refusal.type) ? notFound() : told(refusal)
+  throw goneTypes.includes(refusal.type) ? notFound() : toFault(refusal)
 }
 export const refusalOf = (status: number, error: unknown): Refusal => {
   const { type = 'unknown', reason = '' } = (
@@ -90,7 +90,7 @@ export const isBusy = ({ status, type, reason }: Refusal): boolean =>
   status === 504 ||
   type === 'es_rejected_execution_exception'
 
-function settingsOf(url: URL, secret: Opening['secret']) {
+function settingsOf(url: URL, secret: AdapterContext['secret']) {
   if (url.host === '') throw refusedOption('SEARCH_URL', 'is written opensearch://host:9200/prefix')
   if (url.username !== '' || url.password !== '')
     throw refusedOption(
@@ -136,7 +136,7 @@ export function connect({
 }: {
   readonly url: URL
   readonly clock: Clock
-  readonly secret: Opening['secret']
+  readonly secret: AdapterContext['secret']
 }): Connection {
   const { prefix, node, ca, auth } = settingsOf(url, secret)
   const requestTimeout = wholeOption(url, 'timeout_ms', timeoutMs, { min: 100, max: 600_000 })
@@ -183,7 +183,7 @@ export function connect({
       path: string,
       asked: Asked = {},
       refused: (refusal: Refusal) => T = refusal => {
-        throw told(refusal)
+        throw toFault(refusal)
       },
     ): Promise<T> {
       for (let attempt = 1; ; attempt++) {
@@ -201,7 +201,7 @@ export function connect({
               (error.body as { error?: unknown } | undefined)?.error,
             )
             if (!isBusy(refusal)) return refused(refusal)
-            if (attempt >= triesMax) throw told(refusal)
+            if (attempt >= triesMax) throw toFault(refusal)
           } else if (error instanceof errors.OpenSearchClientError) {
             if (++failures >= failuresMax) pausedUntil = clock.monotonic() + pauseMs
             // Whoever waited the whole time for an answer does not wait so long again and again.

@@ -6,7 +6,7 @@ import type { Clock } from '#ports/clock.ts'
 import { analysisVersion, createAnalysers, type Analyser } from '../analysis/analyser.ts'
 import { createLru } from '../../_shared/lru.ts'
 import { notFound, type Spec } from '../lib/checks.ts'
-import { told, unavailable, type Asked, type Connection } from './connection.ts'
+import { toFault, unavailable, type Asked, type Connection } from './connection.ts'
 
 /** Which collection it is, and what its terms were made with. `beat` changes while it is filled. */
 export type Meta = {
@@ -119,7 +119,7 @@ export function createIndices(connection: Connection, clock: Clock) {
   const describe = (name: string, query: Asked['query'] = {}) =>
     call<Described>('GET', `/${name}`, { query }, refusal => {
       if (refusal.type === 'index_not_found_exception') return {}
-      throw told(refusal)
+      throw toFault(refusal)
     })
   /** Which collections answer by these names. */
   const named = async (names: string): Promise<Meta[]> =>

@@ -18,7 +18,7 @@ import {
 import { byScore, hitsOf, listed, pageOf, type Found } from '../lib/fusion.ts'
 import { analysed } from '../analysis/analysed.ts'
 import { isBlocked, type createBulk, type Stored } from './bulk.ts'
-import { isBusy, orGone, refusalOf, told, unavailable, type Connection } from './connection.ts'
+import { isBusy, orGone, refusalOf, toFault, unavailable, type Connection } from './connection.ts'
 import { conditions, matching } from './filters.ts'
 import type { createGenerations } from './reindex.ts'
 import type { Indices, Known } from './indices.ts'
@@ -233,7 +233,7 @@ export const passagesOf = (
       count += deleted
       const refusals = failures.map(({ status, cause }) => refusalOf(status, cause))
       const bad = refusals.find(refusal => !isBlocked(refusal) && !isBusy(refusal))
-      if (bad) throw told(bad)
+      if (bad) throw toFault(bad)
       if (conflicts === 0 && refusals.length === 0) return count
       await pause(Math.min(attempt, 3))
     }

@@ -12,7 +12,7 @@ import { compareText } from '../../_shared/documents.ts'
 import { keptFields, sameSpec, saidLanguage, type Spec } from '../lib/checks.ts'
 import { analysed } from '../analysis/analysed.ts'
 import type { createBulk, Stored, Write } from './bulk.ts'
-import { told, unavailable, type Connection, type Refusal } from './connection.ts'
+import { toFault, unavailable, type Connection, type Refusal } from './connection.ts'
 import {
   aliasOf,
   bodyOf,
@@ -62,11 +62,11 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
   const make = (index: string, meta: Meta, alias: string): Promise<boolean> =>
     call<unknown>('PUT', `/${index}`, { body: bodyOf(meta, sizes, alias) }, refusal => {
       if (exists(refusal)) return false
-      throw told(refusal)
+      throw toFault(refusal)
     }).then(made => made !== false)
   const remove = (index: string) =>
     call('DELETE', `/${index}`, {}, refusal => {
-      if (refusal.type !== 'index_not_found_exception') throw told(refusal)
+      if (refusal.type !== 'index_not_found_exception') throw toFault(refusal)
       return undefined
     })
   const refresh = (index: string) => call('POST', `/${index}/_refresh`)
@@ -76,7 +76,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
       `/${index}/_settings`,
       { body: { 'index.blocks.write': null } },
       refusal => {
-        if (refusal.type !== 'index_not_found_exception') throw told(refusal)
+        if (refusal.type !== 'index_not_found_exception') throw toFault(refusal)
       },
     )
   const forbid = (index: string) => call('PUT', `/${index}/_block/write`)
@@ -96,7 +96,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
         },
       },
       refusal => {
-        if (!goneTypes.includes(refusal.type)) throw told(refusal)
+        if (!goneTypes.includes(refusal.type)) throw toFault(refusal)
       },
     )
     if (old.alias in ((await indices.describe(target))[target]?.aliases ?? {})) return true
@@ -178,7 +178,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
     target: string,
     meta: Meta,
     analyser: Analyser,
-    beat: () => Promise<void>,
+    heartbeat: () => Promise<void>,
   ): Promise<number> => {
     await Promise.all([refresh(old.index), refresh(target)])
     const keepsVectors = old.meta.spec.dimensions === meta.spec.dimensions
@@ -193,7 +193,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
       for (const error of errors.values()) throw error
       ids = []
       removals = []
-      await beat()
+      await heartbeat()
     }
     for await (const difference of differences(old.index, target)) {
       count++
@@ -207,16 +207,17 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
   }
   const exchange = async (old: Known, target: string, meta: Meta): Promise<void> => {
     const analyser = await indices.analysers(meta.spec.languages)
-    let beaten = clock.monotonic()
-    const beat = async () => {
-      if (clock.monotonic() - beaten < beatMs) return
-      beaten = clock.monotonic()
+    let lastHeartbeat = clock.monotonic()
+    const heartbeat = async () => {
+      if (clock.monotonic() - lastHeartbeat < beatMs) return
+      lastHeartbeat = clock.monotonic()
       await call('PUT', `/${target}/_mapping`, { body: { _meta: { ...meta, beat: clock.id() } } })
     }
-    const bring = () => together(old, target, meta, analyser, beat)
-    for (let round = 0; round < roundsMax && (await bring()) > differenceMax; round++) await beat()
+    const transfer = () => together(old, target, meta, analyser, heartbeat)
+    for (let round = 0; round < roundsMax && (await transfer()) > differenceMax; round++)
+      await heartbeat()
     await forbid(old.index)
-    await bring()
+    await transfer()
     await call('POST', '/_aliases', {
       body: {
         actions: [

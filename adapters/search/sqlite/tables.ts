@@ -96,10 +96,11 @@ export function writer(db: DatabaseSync, { at, spec }: Table, analyser: Analyser
   const old = select(db, `DELETE FROM p_${at} WHERE id = ? RETURNING row`)
   const dropTerms = db.prepare(`DELETE FROM t_${at} WHERE rowid = ?`)
   const dropVector = db.prepare(`DELETE FROM v_${at} WHERE row = ?`)
+  // A passage is new more often than not: it is looked up only where it was not put in.
   const insert = db.prepare(
     `INSERT INTO p_${at} ` +
       `(${['id', 'text', 'language', 'said', 'fields', ...columns].join(', ')}) VALUES (?, ` +
-      `?, ?, ?, ?${', ?'.repeat(columns.length)})`,
+      `?, ?, ?, ?${', ?'.repeat(columns.length)}) ON CONFLICT (id) DO NOTHING`,
   )
   const insertTerms = db.prepare(`INSERT INTO t_${at} (rowid, terms) VALUES (?, ?)`)
   const insertVector = db.prepare(`INSERT INTO v_${at} VALUES (?, ?)`)
@@ -113,15 +114,19 @@ export function writer(db: DatabaseSync, { at, spec }: Table, analyser: Analyser
   return {
     remove,
     put({ id, text, language, said, fields, vector }: Passage) {
-      remove(id)
-      const row = insert.run(
+      const values = [
         id,
         text,
         language,
         said ?? null,
         JSON.stringify(fields),
         ...names.map(name => keyOf(fields[name])),
-      ).lastInsertRowid
+      ]
+      let { changes, lastInsertRowid: row } = insert.run(...values)
+      if (changes === 0) {
+        remove(id)
+        row = insert.run(...values).lastInsertRowid
+      }
       insertTerms.run(row, analyser.terms(text, language).join(' '))
       if (vector)
         insertVector.run(row, new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength))

@@ -238,7 +238,7 @@ export function createIndexes({
       },
     })
   }
-  const beat = async (): Promise<void> => {
+  const heartbeat = async (): Promise<void> => {
     const isKnown =
       (await orFault(programs.updateOne({ _id: self }, { $currentDate: { at: true } })))
         .matchedCount === 1
@@ -258,7 +258,7 @@ export function createIndexes({
   const beatForever = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       await clock.sleep(beatMs * (0.75 + clock.random() / 2), stopping.signal)
-      await beat().catch(
+      await heartbeat().catch(
         (error: Error) =>
           stopping.signal.aborted || log('warn', 'mongodb.indexes', { error: error.message }),
       )

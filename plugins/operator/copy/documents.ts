@@ -83,8 +83,14 @@ export async function copyDocuments(
 }
 
 /** What a collection is belongs to it: a copy without its indexes or its expiry is none. */
-const told = ({ name, scope, unique = [], index = [], expires = '', owner = '' }: Collection) =>
-  canonical({ name, scope, unique, index, expires, owner })
+const canonicalDeclaration = ({
+  name,
+  scope,
+  unique = [],
+  index = [],
+  expires = '',
+  owner = '',
+}: Collection) => canonical({ name, scope, unique, index, expires, owner })
 
 export async function digestDocuments(
   storage: StorageEngine,
@@ -92,7 +98,7 @@ export async function digestDocuments(
 ): Promise<Digest[]> {
   const digests: Digest[] = []
   for (const collection of await collectionsOf(storage)) {
-    const hash = sha256().update(told(collection))
+    const hash = sha256().update(canonicalDeclaration(collection))
     let count = 0
     await storage.define(collection)
     for await (const docs of documentsOf(storage, collection)) {

@@ -40,7 +40,7 @@ export function createProgress(
   tell: (line: string) => void,
 ): Progress {
   const counts: Counts = { documents: 0, streams: 0, events: 0, blobs: 0, bytes: 0, passages: 0 }
-  let told = clock.monotonic()
+  let reportedAt = clock.monotonic()
   const figures = () =>
     `${counts.documents} documents, ${counts.streams} streams, ${counts.events} events, ` +
     `${counts.blobs} blobs, ${Math.round(counts.bytes / 1_048_576)} MiB of blobs, ` +
@@ -49,8 +49,8 @@ export function createProgress(
     counts,
     add(what, more) {
       for (const name of Object.keys(more) as (keyof Counts)[]) counts[name] += more[name]!
-      if (clock.monotonic() - told < everyMs) return
-      told = clock.monotonic()
+      if (clock.monotonic() - reportedAt < everyMs) return
+      reportedAt = clock.monotonic()
       tell(`${what}: ${figures()}`)
     },
     say: line => tell(`${line} (${figures()})`),

@@ -153,7 +153,7 @@ export function createPackageStore({ storage, clock, config: { auth_secret: secr
      * Puts the folder where it belongs; false where none is kept. PLUGIN_REFUSED where it is not
      * what was kept.
      */
-    async bring(home: string, folder: string): Promise<boolean> {
+    async fetchPackage(home: string, folder: string): Promise<boolean> {
       const parcel = secret === undefined ? undefined : await own.get(StoredPackages, folder)
       if (!parcel) return false
       mkdirSync(home, { recursive: true, mode: 0o700 })

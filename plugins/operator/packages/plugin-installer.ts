@@ -3,12 +3,12 @@
 import { isAbsolute, join, relative, resolve, sep } from 'node:path'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
-import type { PluginFiles, Roster } from '#kernel'
+import type { PluginFiles, PluginRegistry } from '#kernel'
 import { packagesIn, refuse } from './packages.ts'
 import { createPackageStore } from './package-store.ts'
 
 type Deps = {
-  readonly plugins: Roster
+  readonly plugins: PluginRegistry
   readonly storage: ScopedStorage
   readonly clock: Pick<Clock, 'id' | 'now'>
   readonly config: { readonly data_dir: string; readonly auth_secret?: string }
@@ -17,7 +17,7 @@ type Deps = {
 export function createInstaller({ plugins, storage, clock, config }: Deps) {
   const home = join(resolve(config.data_dir), 'packages')
   const packages = packagesIn(home)
-  const parcels = createPackageStore({ storage, clock, config })
+  const packageStore = createPackageStore({ storage, clock, config })
   /** Of what lies in a package: its folder for one version, relative to all of them. */
   const folderOf = (path: string): string | undefined => {
     const within = relative(home, path)
@@ -31,7 +31,7 @@ export function createInstaller({ plugins, storage, clock, config }: Deps) {
     async add(spec: string) {
       const { name, integrity, path } = await packages.install(spec)
       // Before it is chosen: whoever follows the choice finds it.
-      await parcels.keep(home, folderOf(path)!)
+      await packageStore.keep(home, folderOf(path)!)
       return { ...(await plugins.load(path, { replace: true })), package: name, integrity }
     },
     /** Takes it out and its folders away. */
@@ -40,13 +40,13 @@ export function createInstaller({ plugins, storage, clock, config }: Deps) {
       if (folder === undefined) throw refuse(`${name} was not added from a package; unload it`)
       await plugins.unload(name)
       packages.erase(folder.split('/')[0]!)
-      await parcels.forget(folder)
+      await packageStore.forget(folder)
       return { name }
     },
     files: {
-      bring: async entry => {
+      fetchFile: async entry => {
         const folder = folderOf(entry)
-        return folder !== undefined && parcels.bring(home, folder)
+        return folder !== undefined && packageStore.fetchPackage(home, folder)
       },
     } satisfies PluginFiles,
   }

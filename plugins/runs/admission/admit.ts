@@ -2,7 +2,7 @@
 // then the place in the session.
 import { createHash } from 'node:crypto'
 import type { RunStart } from '#contracts/runs.ts'
-import { fault, hasCode, isFault, type Caller, type Introspection } from '#kernel'
+import { fault, hasCode, isFault, type Caller, type KernelInfo } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ModelProvider } from '#ports/models.ts'
@@ -32,7 +32,7 @@ type Deps = {
   billing: Ledger
   clock: Clock
   owner: string
-  host: Introspection
+  host: KernelInfo
   config: RunsConfig
   models: ModelProvider
   agents: (scope: { readonly orgId: string }) => readonly Agent[]

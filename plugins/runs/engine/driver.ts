@@ -82,7 +82,7 @@ export function createDriver({
    * that the journal has.
    */
   const park = async (run: Run, open: readonly Asked[], answered: number): Promise<boolean> => {
-    const due = Math.min(...open.map(({ data }) => Date.parse(String(data['expires_at']))))
+    const nextCheckAt = Math.min(...open.map(({ data }) => Date.parse(String(data['expires_at']))))
     const unheard = {
       phase: 'placed',
       epoch: run.epoch,
@@ -95,7 +95,7 @@ export function createDriver({
         .update(
           Runs,
           run.id,
-          { set: { status: 'waiting', due }, unset: ['owner'] },
+          { set: { status: 'waiting', due: nextCheckAt }, unset: ['owner'] },
           { if: unheard },
         ),
     )
@@ -249,7 +249,7 @@ export function createDriver({
     },
     stop: (runId: string, reason: StopReason) => active.get(runId)?.cancellation.stop(reason),
     /** Moves each lease's beat; finds out which are lost, cancelled or silent. */
-    async beat(): Promise<void> {
+    async heartbeat(): Promise<void> {
       await Promise.all(
         [...active.values()].map(async ({ run, cancellation }) => {
           const patience = config.stall_ms * (run.request.reasoning ? reasoningPatience : 1)

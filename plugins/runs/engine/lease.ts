@@ -1,5 +1,5 @@
 // Who may take a run: one rule, for everybody who wants to drive it.
-import type { Introspection } from '#kernel'
+import type { KernelInfo } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import type { Run } from '../collections.ts'
@@ -23,7 +23,7 @@ export function createLease({
 }: {
   store: ScopedStorage
   clock: Clock
-  host: Introspection
+  host: KernelInfo
   owner: string
   config: RunsConfig
 }) {

@@ -29,7 +29,7 @@ export function createRemoteDriver({ queue, log }: { queue: Queue; log: Log }): 
     begin: call,
     isActive: () => false,
     stop: () => undefined,
-    beat: async () => undefined,
+    heartbeat: async () => undefined,
     close: async () => undefined,
   }
 }

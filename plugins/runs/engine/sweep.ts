@@ -57,11 +57,11 @@ export function createSweep({ store, clock, log, driver, admission, replies, lea
     if (expired) await driver.claim(expired)
   }
   /** Every run that is due by the condition, in pages. */
-  async function* dueBy(due: Where[string]): AsyncGenerator<Run> {
+  async function* dueBy(nextCheckAt: Where[string]): AsyncGenerator<Run> {
     let after: string | undefined
     do {
       const page = await store.system(sweepReason).find(Runs, {
-        where: { due },
+        where: { due: nextCheckAt },
         orderBy: ['due', 'asc'],
         limit: 200,
         ...(after === undefined ? {} : { after }),

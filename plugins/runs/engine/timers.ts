@@ -1,5 +1,5 @@
 // What the engine does by the clock: move the leases' beats, sweep, and let go of what is old.
-import type { Introspection, Peering } from '#kernel'
+import type { KernelInfo, Broadcasting } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { RunsConfig } from '../config.ts'
@@ -14,8 +14,8 @@ type Deps = {
   sweep: () => Promise<void>
   retain: Retain
   transcripts: Transcripts
-  host: Introspection
-  peers: Peering
+  host: KernelInfo
+  peers: Broadcasting
   config: RunsConfig
   log: Log
   signal: AbortSignal
@@ -42,10 +42,10 @@ export function startTimers({
     }
   }
   const work = () => {
-    void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.beat())
+    void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.heartbeat())
     // Not before this generation serves, and alone: until then nobody knows the tools that others
     // bring, and the generation before sweeps too. What that gave back goes on at once.
-    void host.alone().then(() => every(config.sweep_ms, 'sweep', sweep))
+    void host.previousDrained().then(() => every(config.sweep_ms, 'sweep', sweep))
     // Not at once: a process has better things to do when it starts, and several that start
     // together come apart.
     void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(

@@ -57,6 +57,9 @@ export function piecesOf(text: string, bytesMax: number): string[] {
 /** Exactly, as JSON. */
 export const jsonBytes = (value: unknown): number =>
   Buffer.byteLength(JSON.stringify(value) ?? 'null')
+/** Whether the text takes at most so many bytes as JSON; a short one is not made JSON to tell. */
+export const fits = (text: string, bytesMax: number): boolean =>
+  text.length * bytesPerCharMax + 2 <= bytesMax || jsonBytes(text) <= bytesMax
 
 /**
  * Levels of arrays and objects within each other; counted without recursion, since this is asked

@@ -138,7 +138,7 @@ export function createJournal(
       const bytes = most > roomBytes ? sum(records, exactBytesOf) : most
       if (bytes > roomBytes)
         throw fault('DOCUMENT_TOO_LARGE', { collection: 'the event log', max: bytesMax })
-      for (const record of records) foldOne(state, { ...record, seq: state.head + 1 })
+      for (const record of records) foldOne(state, record)
       pending.push({ records, bytes })
       waiting.records += records.length
       waiting.bytes += bytes

@@ -1,7 +1,7 @@
 // All state of a run, folded from its stream. Whoever reads the same records comes to the same
 // state, and so to the same next action.
 import type { Json } from '#kernel'
-import type { LoggedEvent } from '#ports/eventlog.ts'
+import type { NewEvent } from '#ports/eventlog.ts'
 import type { Checkpoint, ToolCall, Usage } from '#ports/models.ts'
 import type { Ending, Purpose, Terminal } from './records.ts'
 
@@ -348,10 +348,9 @@ const folds: Readonly<Record<string, (state: State, fields: Fields) => void>> = 
 const asks = ['user_choice', 'quiz', 'approval'] as const
 const isAsk = (type: string): type is Asked['kind'] => (asks as readonly string[]).includes(type)
 
-/**
- * Adds one record to the state. Unknown types change nothing: newer versions may have written them.
- */
-export function foldOne(state: State, { seq, type, data }: LoggedEvent): State {
+/** Adds a record, in its place or as the next. Types that newer versions write change nothing. */
+export function foldOne(state: State, record: NewEvent & { readonly seq?: number }): State {
+  const { seq = state.head + 1, type, data } = record
   state.head = seq
   const fields = data as Fields
   if (isAsk(type)) {

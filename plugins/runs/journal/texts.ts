@@ -2,7 +2,7 @@
 // and a stream of their own holds them whole for as long as there is the run.
 import { hasCode } from '#kernel'
 import type { Eventlog, ScopedEventlog } from '#ports/eventlog.ts'
-import { clip, jsonBytes, piecesOf } from './bytes.ts'
+import { clip, fits, piecesOf } from './bytes.ts'
 import { textStreamOf, type LongText, type Run } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 
@@ -53,7 +53,7 @@ export function createTexts({
     which: LongText,
     text: string,
   ): Promise<string> => {
-    if (jsonBytes(text) <= excerptBytesMax) return text
+    if (fits(text, excerptBytesMax)) return text
     await keep(eventlog.tenant({ orgId }), textStreamOf(id, which), text, bytesMax)
     return clip(text, excerptBytesMax)
   }

@@ -41,7 +41,7 @@ export const reportFailure: ToolSpec = {
   },
 }
 
-const told = (plan: readonly PlanStep[]): string =>
+const formatPlan = (plan: readonly PlanStep[]): string =>
   plan
     .map(
       ({ title, status, detail }, i) =>
@@ -56,7 +56,7 @@ export const replan = (plan: readonly PlanStep[]): Message => ({
   role: 'user',
   content:
     'This was done so far, and the last step ' +
-    `failed:\n${told(plan.filter(({ status }) => status !== 'pending'))}\nWrite a numbered ` +
+    `failed:\n${formatPlan(plan.filter(({ status }) => status !== 'pending'))}\nWrite a numbered ` +
     'plan of what is left to do, in another way than the one that failed.',
 })
 
@@ -68,13 +68,13 @@ export function workOn(plan: readonly PlanStep[], index: number): Message {
   return {
     role: 'user',
     content:
-      `${before.length > 0 ? `Results so far:\n${told(before)}\n\n` : ''}Carry out step ` +
+      `${before.length > 0 ? `Results so far:\n${formatPlan(before)}\n\n` : ''}Carry out step ` +
       `${index + 1} of ${plan.length}: ${plan[index]!.title}`,
   }
 }
 export const answerFrom = (plan: readonly PlanStep[]): Message => ({
   role: 'user',
   content:
-    `The plan was carried out:\n${told(plan)}\n\nNow answer the request from these results. ` +
-    'Say what failed or was left out.',
+    `The plan was carried out:\n${formatPlan(plan)}\n\nNow answer the request from these results` +
+    '. Say what failed or was left out.',
 })

@@ -1,6 +1,6 @@
 // Conversations: the list, one of them, its history, its name, its end.
 import type { Static } from 'typebox'
-import type { Message, RunSummary, Session as SessionReply } from '#contracts/runs.ts'
+import type { Message, RunSummary, Session as SessionReply } from '#contracts/sessions.ts'
 import { fault, type Caller } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -215,21 +215,21 @@ export function createSessions({
           ...paged({ limit: count, ...(cursor === undefined ? {} : { cursor }) }),
         })
       const { items, next } = await page(Math.ceil(limit / 2))
-      const told: Static<typeof Message>[] = []
-      let runsTold = 0
+      const messages: Static<typeof Message>[] = []
+      let runsShown = 0
       let chars = 0
       for await (const run of withTexts(caller, items, { ended, readTexts })) {
         const both = messagesOf(run)
         chars += both.reduce((sum, { content }) => sum + content.length, 0)
-        if (runsTold > 0 && chars > config.page_chars_max) break
-        told.push(...both)
-        runsTold++
+        if (runsShown > 0 && chars > config.page_chars_max) break
+        messages.push(...both)
+        runsShown++
       }
       // The cursor is the storage's own: where the page ends early, that of a page which ends
       // there.
       return {
-        items: told,
-        ...cursorOf(runsTold < items.length ? (await page(runsTold)).next : next),
+        items: messages,
+        ...cursorOf(runsShown < items.length ? (await page(runsShown)).next : next),
       }
     },
     async artifacts(caller: Caller, id: string, paging: Paging) {

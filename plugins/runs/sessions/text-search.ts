@@ -1,7 +1,7 @@
 // Conversations that hold every word: looked up in the search index, shown from the documents, page
 // by page to the end.
 import type { Static } from 'typebox'
-import type { SearchHit } from '#contracts/runs.ts'
+import type { SearchHit } from '#contracts/sessions.ts'
 import { fault, type Caller } from '#kernel'
 import type { Hit } from '#ports/search.ts'
 import type { ScopedStorage } from '#ports/storage.ts'

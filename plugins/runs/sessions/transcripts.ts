@@ -239,16 +239,15 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
           .catch((error: unknown) => hasCode(error, 'DUPLICATE') || Promise.reject(error))
     }
   }
-  /** What waits of one organisation, some runs at a time. */
+  /**
+   * What has waited, some runs of one organisation at a time. What comes meanwhile waits as long:
+   * each call to the index costs as much as many runs in it.
+   */
   const drain = async (): Promise<void> => {
     // Runs that end together are written together.
     await clock.sleep(config.search_wait_ms, signal)
-    for (
-      let first = waiting.values().next().value;
-      first && !signal.aborted;
-      first = waiting.values().next().value
-    ) {
-      const { orgId } = first
+    for (let left = waiting.size; left > 0 && !signal.aborted; ) {
+      const { orgId } = waiting.values().next().value!
       const ids = waiting
         .entries()
         .filter(([, scope]) => scope.orgId === orgId)
@@ -256,6 +255,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
         .map(([id]) => id)
         .toArray()
       for (const id of ids) waiting.delete(id)
+      left -= ids.length
       const { items } = await store
         .tenant({ orgId })
         .find(Runs, { where: { id: { in: ids } }, limit: runsTogether })
@@ -302,19 +302,19 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     },
     /** What others left undone, and what was said before there was an index: each bounded. */
     async catchUp(): Promise<void> {
-      const due = { lt: clock.now() - staleMs }
+      const olderThan = { lt: clock.now() - staleMs }
       const all = store.system(transcriptsReason)
       await writeAll(
         (
           await all.find(Runs, {
-            where: { unindexed: due },
+            where: { unindexed: olderThan },
             orderBy: ['unindexed', 'asc'],
             limit: pageRuns,
           })
         ).items,
       )
       const { items: renamed } = await all.find(Sessions, {
-        where: { unindexed: due },
+        where: { unindexed: olderThan },
         orderBy: ['unindexed', 'asc'],
         limit: pageRuns,
       })
@@ -322,7 +322,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
         await writeTitles({ orgId }, sessions)
       for (const removal of (
         await all.find(SearchRemovals, {
-          where: { createdAt: due },
+          where: { createdAt: olderThan },
           orderBy: ['createdAt', 'asc'],
           limit: pageRuns,
         })

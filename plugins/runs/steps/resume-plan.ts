@@ -149,10 +149,10 @@ export function createRepeat(seen: string, { fromStart }: { readonly fromStart: 
       const rest = begun ? text : text.replace(/^\n+/, '')
       if (rest === '') return ''
       begun = true
-      const due = expected.slice(at, at + rest.length)
-      if (!rest.startsWith(due)) throw differs()
-      at += due.length
-      return rest.slice(due.length)
+      const expectedText = expected.slice(at, at + rest.length)
+      if (!rest.startsWith(expectedText)) throw differs()
+      at += expectedText.length
+      return rest.slice(expectedText.length)
     },
     end() {
       if (at < expected.length) throw differs()

@@ -262,16 +262,16 @@ export async function callTools(
     const whole = outcome.content
     const excerpt = excerptOf(whole, calling)
     const records: NewEvent[] = []
-    const told = ({ id, filename }: { id: string; filename: string }) =>
+    const recordArtifact = ({ id, filename }: { id: string; filename: string }) =>
       records.push(
         event('artifact', { artifact_id: id, filename, step: step.index, call_id: one.call.id }),
       )
-    if (outcome.artifact) told(outcome.artifact)
+    if (outcome.artifact) recordArtifact(outcome.artifact)
     const kept =
       excerpt === undefined
         ? undefined
         : await calling.keep(`result:${info(one).key}`, one.call.name, whole)
-    if (kept) told(kept)
+    if (kept) recordArtifact(kept)
     const content = kept
       ? `${excerpt}\n[${whole.length - excerpt!.length} more characters in the artifact ${kept.id}]`
       : whole

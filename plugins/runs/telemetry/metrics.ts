@@ -1,6 +1,6 @@
 // What this process counts about runs. Every name is in OPERATIONS.md.
 import { Counter, Gauge, Histogram } from 'prom-client'
-import type { Introspection } from '#kernel'
+import type { KernelInfo } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { NewEvent } from '#ports/eventlog.ts'
 import type { Run } from '../collections.ts'
@@ -13,7 +13,7 @@ const marksMax = 64
 type Marks = { readers: number; readonly at: { readonly seq: number; readonly ms: number }[] }
 export type RunMetrics = ReturnType<typeof createRunMetrics>
 type Deps = {
-  host: Introspection
+  host: KernelInfo
   clock: Clock
   slots: {
     counts(): { readonly active: number; readonly waiting: number; readonly organisations: number }

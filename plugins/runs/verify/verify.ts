@@ -154,8 +154,8 @@ export function verifyAnswer(log: readonly LoggedEvent[], answer: string): Viola
     if (type === 'token') texts.set(step, shown + text)
     if (type === 'superseded') texts.set(step, shown.slice(0, keep))
   }
-  const told = [...texts.values()].join('')
-  return told === answer || (answer.length === earlierAnswerChars && told.startsWith(answer))
+  const shown = [...texts.values()].join('')
+  return shown === answer || (answer.length === earlierAnswerChars && shown.startsWith(answer))
     ? []
     : ['its answer is not what its readers were shown']
 }
@@ -186,9 +186,9 @@ function verifyMoney(
     if (ended && hold && !end) bad.push(`it ended, but its hold under ${of} stands`)
     taken -= end?.amount ?? 0
   }
-  const told = log.find(({ type }) => type === 'usage')
-  if (ended && told && (told.data as Fields)['credits'] !== taken)
-    bad.push(`${(told.data as Fields)['credits']} credits were told, ${taken} were taken`)
+  const usage = log.find(({ type }) => type === 'usage')
+  if (ended && usage && (usage.data as Fields)['credits'] !== taken)
+    bad.push(`${(usage.data as Fields)['credits']} credits were told, ${taken} were taken`)
 }
 
 /**

@@ -38,13 +38,13 @@ const keepsNothing = ['models', 'clock', 'mail']
 
 /** What is kept must not be met by another check. `{ field }` is where the URL came from. */
 function requireOwnPlaces(
-  { port, fleeting, needs = [] }: Adapter,
+  { port, ephemeral, needs = [] }: Adapter,
   url: string,
   field: string,
 ): void {
   const isBare = /^[a-z0-9+]+:(?:\?|$)/.test(url)
   if (
-    fleeting ||
+    ephemeral ||
     keepsNothing.includes(port) ||
     url.includes(placeholder) ||
     (isBare && needs.length > 0)
@@ -73,7 +73,7 @@ type Asked = {
   readonly folders: readonly string[]
   readonly env: Parts['env']
   /** Hears of each check as soon as it is decided. */
-  readonly told?: (checked: Checked) => void
+  readonly onChecked?: (checked: Checked) => void
 }
 /** INVALID_FIELD names `port`, `url` or `on`. */
 export async function checkAdapter({
@@ -83,7 +83,7 @@ export async function checkAdapter({
   letters,
   folders,
   env,
-  told = () => undefined,
+  onChecked = () => undefined,
 }: Asked): Promise<Report> {
   const kit = kits[port]
   if (!kit)
@@ -107,7 +107,7 @@ export async function checkAdapter({
   let count = 0
   const note = (checked: Checked) => {
     checks.push(checked)
-    told(checked)
+    onChecked(checked)
   }
   const folder = mkdtempSync(join(tmpdir(), 'agent-platform-check-'))
   try {

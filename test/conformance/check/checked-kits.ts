@@ -37,20 +37,20 @@ type Kits = Readonly<
 
 /** Where the adapter's own declarations leave nothing to ask. */
 const lost = ({ port, adapter }: Parts, unasked: Unasked) => {
-  if (adapter.fleeting)
+  if (adapter.ephemeral)
     unasked(
       `${port}: what was durable is there after opening again`,
       'the adapter declares that what it keeps ends with the process',
     )
 }
-const alone = ({ adapter: { exclusive, fleeting, needs = [] } }: Parts): string | undefined => {
+const single = ({ adapter: { exclusive, ephemeral, needs = [] } }: Parts): string | undefined => {
   if (exclusive) return 'the adapter declares that one process at a time has it open'
-  return fleeting && needs.length === 0
+  return ephemeral && needs.length === 0
     ? 'what the adapter keeps is in one process, by its declaration'
     : undefined
 }
-const ownTime = ({ adapter }: Parts): string | undefined =>
-  adapter.ownTime
+const externalClock = ({ adapter }: Parts): string | undefined =>
+  adapter.externalClock
     ? 'the adapter declares that it goes by a clock of its own, which a check cannot move'
     : undefined
 
@@ -63,14 +63,14 @@ const withClock = async <T>(parts: Parts, clock: ManualClock) => ({
 export const kits: Kits = {
   storage: (test, parts, unasked) => {
     storageKit(test, 'storage', {
-      survives: !parts.adapter.fleeting,
+      survives: !parts.adapter.ephemeral,
       place: () => withClock<StorageEngine>(parts, manualClock()),
     })
     lost(parts, unasked)
   },
   eventlog: (test, parts, unasked) => {
     eventlogKit(test, 'eventlog', {
-      survives: !parts.adapter.fleeting,
+      survives: !parts.adapter.ephemeral,
       place: async () => {
         const at = await placeOf<EventlogEngine>(parts, systemClock())
         return {
@@ -86,7 +86,7 @@ export const kits: Kits = {
   },
   blobs: (test, parts, unasked) => {
     blobsKit(test, 'blobs', {
-      survives: !parts.adapter.fleeting,
+      survives: !parts.adapter.ephemeral,
       place: () => placeOf<BlobsEngine>(parts, systemClock()),
     })
     unasked('blobs: a full store refuses and stays whole', 'a full store cannot be made by a URL')
@@ -96,8 +96,8 @@ export const kits: Kits = {
     const exactStatistics =
       'the port does not promise it: an engine may count what was replaced until it tidies up'
     searchKit(test, 'search', {
-      survives: !parts.adapter.fleeting,
-      lacks: { another: alone(parts), exactStatistics },
+      survives: !parts.adapter.ephemeral,
+      lacks: { another: single(parts), exactStatistics },
       unasked,
       place: () => placeOf<SearchEngine>(parts, systemClock()),
     })
@@ -105,7 +105,7 @@ export const kits: Kits = {
   },
   billing: (test, parts, unasked) =>
     billingKit(test, 'billing', {
-      lacks: { another: alone(parts) },
+      lacks: { another: single(parts) },
       unasked,
       place: async () => {
         const at = await placeOf<Ledger>(parts, systemClock())
@@ -118,14 +118,14 @@ export const kits: Kits = {
       ? undefined
       : 'a crash is played by engines below it that answer no more; it rides on none'
     queueKit(test, 'queue', {
-      lacks: { time: ownTime(parts), another: alone(parts), crash },
+      lacks: { time: externalClock(parts), another: single(parts), crash },
       unasked,
       place: async () => {
         const at = await withClock<Queue>(parts, manualClock())
         return {
           ...at,
           another: async () => {
-            const { engine: queue, die } = await at.mortal()
+            const { engine: queue, die } = await at.crashable()
             return { queue, die }
           },
         }
@@ -134,7 +134,7 @@ export const kits: Kits = {
   },
   limits: (test, parts, unasked) =>
     limitsKit(test, 'limits', {
-      lacks: { time: ownTime(parts) },
+      lacks: { time: externalClock(parts) },
       unasked,
       open: async () => {
         const { clock, open, clean } = await withClock<RateLimiter>(parts, manualClock())

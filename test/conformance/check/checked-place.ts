@@ -7,7 +7,7 @@ import type { Adapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Lifecycle } from '#ports/token.ts'
 import { loadAdapter } from '../../../kernel/adapters.ts'
-import { mortal } from './crashable.ts'
+import { crashable } from './crashable.ts'
 
 export type Parts = {
   readonly port: string
@@ -27,7 +27,7 @@ export type Parts = {
 export type Checkplace<T> = {
   open(): Promise<T>
   /** As another process opens it, until it dies. */
-  mortal(): Promise<{ readonly engine: T; die(): void }>
+  crashable(): Promise<{ readonly engine: T; die(): void }>
   /** Closes what it rides on. */
   clean(): Promise<void>
   /** A text with this place's mark. */
@@ -118,8 +118,8 @@ export async function placeOf<T>(
     marked,
     clean,
     open: () => openOn(adapter, url, engineOf) as Promise<T>,
-    async mortal() {
-      const own = new Map([...below].map(([name, engine]) => [name, mortal(engine)]))
+    async crashable() {
+      const own = new Map([...below].map(([name, engine]) => [name, crashable(engine)]))
       return {
         engine: (await openOn(adapter, url, name => own.get(name)?.engine ?? engineOf(name))) as T,
         die: () => own.forEach(one => one.die()),

@@ -1,7 +1,7 @@
 /**
  * The engine as a process sees it that dies at some moment: from then on its calls never come back.
  */
-export function mortal<T extends object>(living: T): { readonly engine: T; die(): void } {
+export function crashable<T extends object>(living: T): { readonly engine: T; die(): void } {
   let dead = false
   const never = new Promise<never>(() => {})
   const engine = new Proxy(living, {

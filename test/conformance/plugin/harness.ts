@@ -83,8 +83,8 @@ export function pluginConformance(
       })
       try {
         const { entry } = sourceAt(path)
-        const served = server.roster.list().find(({ source }) => source === entry)
-        await run(server, (served ?? (await server.roster.load(path, placed))).name)
+        const served = server.pluginRegistry.list().find(({ source }) => source === entry)
+        await run(server, (served ?? (await server.pluginRegistry.load(path, placed))).name)
       } finally {
         await server.stop()
       }
@@ -208,7 +208,7 @@ export function pluginConformance(
         calls++
       }
     })()
-    for (let i = 0; i < busy; i++) await server.roster.reload(name)
+    for (let i = 0; i < busy; i++) await server.pluginRegistry.reload(name)
     going = false
     await traffic
     assert.ok(calls > 0)
@@ -216,23 +216,23 @@ export function pluginConformance(
   on(
     `an unload leaves nothing; a reload keeps less than ${reloadKibMax} KiB`,
     async (server, name) => {
-      await server.roster.unload(name)
+      await server.pluginRegistry.unload(name)
       const settled = async (what: string, expected: readonly string[]) => {
         for (let tries = 0; tries < 200 && beyond(expected).length > 0; tries++)
           await new Promise(resolve => setTimeout(resolve, 20))
         assert.deepEqual(beyond(expected), [], what)
       }
       const before = resources()
-      await server.roster.load(path, placed)
+      await server.pluginRegistry.load(path, placed)
       const once = resources()
-      for (let i = 0; i < first; i++) await server.roster.reload(name)
+      for (let i = 0; i < first; i++) await server.pluginRegistry.reload(name)
       await settled('after the first reloads', once)
       const warm = await heapKib()
-      for (let i = 0; i < more; i++) await server.roster.reload(name)
+      for (let i = 0; i < more; i++) await server.pluginRegistry.reload(name)
       await settled('after more of them', once)
       const each = ((await heapKib()) - warm) / more
       assert.ok(each < reloadKibMax, `a reload keeps ${each.toFixed(1)} KiB`)
-      await server.roster.unload(name)
+      await server.pluginRegistry.unload(name)
       await settled('after the unload', before)
     },
   )

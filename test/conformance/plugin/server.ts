@@ -147,7 +147,7 @@ export async function startServer({
     logged,
     stop,
     kernel: booted.kernel,
-    roster: booted.roster,
+    pluginRegistry: booted.pluginRegistry,
     engine: booted.engine,
     dataDir,
     /** A verified account in its own organisation, signed in. */

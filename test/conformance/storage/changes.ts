@@ -87,6 +87,13 @@ export function many(on: On): void {
     assert.equal(await engine.updateMany(things, { size: { lt: 420 } }, { inc: { size: 1 } }), 420)
     assert.equal(await engine.count(things, { size: 0 }), 0)
     assert.equal((await engine.get(things, 't0'))?.size, 1)
+    assert.equal(
+      await engine.updateMany(things, { size: { in: [1, 2] } }, { unset: ['size', 'name'] }),
+      2,
+    )
+    assert.deepEqual(await engine.get(things, 't0'), { id: 't0' })
+    assert.equal(await engine.count(things, { size: { lt: 4 } }), 1)
+    assert.equal(await engine.updateMany(things, { id: 't0' }, { set: { size: 1 } }), 1)
     assert.equal(await engine.removeMany(things, { size: { gte: 440 } }), 10)
     assert.equal(await engine.removeMany(things, {}), 440)
     assert.equal(await engine.count(things), 0)

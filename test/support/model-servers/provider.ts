@@ -1,7 +1,7 @@
 // A provider's adapter that talks to a local server, and time that passes while it does.
 import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
-import type { Opening } from '#ports/adapter.ts'
+import type { AdapterContext } from '#ports/adapter.ts'
 import type { ModelDelta, ModelProvider, ModelRequest } from '#ports/models.ts'
 import anthropic from '../../../adapters/models/anthropic.ts'
 import { manualClock, type ManualClock } from '../../../adapters/clock/manual.ts'
@@ -24,13 +24,17 @@ type Stage = {
   readonly clock: ManualClock
   readonly logged: string[]
 }
-type Set = { readonly options?: string; readonly key?: string; readonly parts?: Partial<Opening> }
+type Set = {
+  readonly options?: string
+  readonly key?: string
+  readonly parts?: Partial<AdapterContext>
+}
 
 export const openAt = (
   name: WireName,
   base: string,
   options: string,
-  parts: Partial<Opening> & Pick<Opening, 'clock'>,
+  parts: Partial<AdapterContext> & Pick<AdapterContext, 'clock'>,
 ): Promise<ModelProvider> =>
   name === 'messages'
     ? anthropic.open(opening(`anthropic:${base}?model=m&${options}`, parts))

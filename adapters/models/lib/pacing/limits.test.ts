@@ -52,29 +52,29 @@ test("nobody waits longer than an hour on a provider's word", () => {
 })
 test('a full line refuses at once; a place given back twice is one place', async () => {
   const line = createSemaphore({
-    places: 1,
+    permits: 1,
     waitingMax: 1,
-    full: () => fault('MODEL_FAILED', { why: 'full' }, { retryAfterMs: 1000 }),
+    refuse: () => fault('MODEL_FAILED', { why: 'full' }, { retryAfterMs: 1000 }),
   })
   const { signal } = new AbortController()
-  const leave = await line.enter(signal)
+  const leave = await line.acquire(signal)
   let entered = false
-  const waiting = line.enter(signal).then(left => {
+  const waiting = line.acquire(signal).then(left => {
     entered = true
     return left
   })
-  const refused = await line.enter(signal).catch((error: unknown) => error)
+  const refused = await line.acquire(signal).catch((error: unknown) => error)
   assert.ok(hasCode(refused, 'MODEL_FAILED') && refused.retryAfterMs === 1000)
   assert.is(entered, false)
   leave()
   leave()
   await waiting
   const controller = new AbortController()
-  const next = line.enter(controller.signal)
+  const next = line.acquire(controller.signal)
   controller.abort('gone')
   assert.is(await next.catch((error: unknown) => error), 'gone')
   ;(await waiting)()
-  ;(await line.enter(signal))()
-  assert.is(await line.enter(AbortSignal.abort('gone')).catch((error: unknown) => error), 'gone')
+  ;(await line.acquire(signal))()
+  assert.is(await line.acquire(AbortSignal.abort('gone')).catch((error: unknown) => error), 'gone')
 })
 test.run()

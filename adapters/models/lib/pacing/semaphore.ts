@@ -1,20 +1,20 @@
 // So many at a time, the others wait in the order in which they came.
 
-type Line = {
-  readonly places: number
+type Bounds = {
+  readonly permits: number
   readonly waitingMax: number
   /** What is thrown when even the line is full. */
-  readonly full: () => Error
+  readonly refuse: () => Error
 }
 
 /**
  * `enter` resolves to what gives the place back; it rejects with the signal's reason, or at once
  * when the line is full.
  */
-export function createSemaphore({ places, waitingMax, full }: Line) {
-  let free = places
+export function createSemaphore({ permits, waitingMax, refuse }: Bounds) {
+  let free = permits
   const waiting: (() => void)[] = []
-  const place = (): (() => void) => {
+  const permit = (): (() => void) => {
     let held = true
     return () => {
       if (!held) return
@@ -25,13 +25,13 @@ export function createSemaphore({ places, waitingMax, full }: Line) {
     }
   }
   return {
-    async enter(signal: AbortSignal): Promise<() => void> {
+    async acquire(signal: AbortSignal): Promise<() => void> {
       signal.throwIfAborted()
       if (free > 0) {
         free--
-        return place()
+        return permit()
       }
-      if (waiting.length >= waitingMax) throw full()
+      if (waiting.length >= waitingMax) throw refuse()
       await new Promise<void>((resolve, reject) => {
         const called = (): void => {
           signal.removeEventListener('abort', left)
@@ -44,7 +44,7 @@ export function createSemaphore({ places, waitingMax, full }: Line) {
         waiting.push(called)
         signal.addEventListener('abort', left, { once: true })
       })
-      return place()
+      return permit()
     },
   }
 }

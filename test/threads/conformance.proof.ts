@@ -25,7 +25,7 @@ pluginConformance(test, {
 test('routes, jobs, streams and tools work from the thread; a move drops nothing', async () => {
   const server = await startServer({ env: { HELLO_WORD: 'Good morning' } })
   try {
-    assert.equal((await server.roster.load(path, { isolated })).isolated, isolated)
+    assert.equal((await server.pluginRegistry.load(path, { isolated })).isolated, isolated)
     const { token } = await server.account()
     const headers = { authorization: `Bearer ${token}` }
     const order = async (name: string) => {
@@ -59,11 +59,11 @@ test('routes, jobs, streams and tools work from the thread; a move drops nothing
       for (let i = 0; going; i++) await order(`caller ${i}`)
     })()
     for (const bounds of [null, isolated, null, isolated])
-      assert.equal((await server.roster.isolate('hello', bounds)).isolated, bounds)
+      assert.equal((await server.pluginRegistry.isolate('hello', bounds)).isolated, bounds)
     going = false
     await traffic
     assert.equal(
-      (await server.roster.rollback('hello')).isolated,
+      (await server.pluginRegistry.rollback('hello')).isolated,
       null,
       'a rollback goes back to where it ran',
     )

@@ -1,9 +1,9 @@
 // Processes that die, and processes that are replaced in turn, under runs of every kind.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { befalls } from './fault-scenarios.ts'
+import { faultScenario } from './fault-scenarios.ts'
 
-await befalls(
+await faultScenario(
   test,
   'kill -9 of a worker and of an api process, then every process is replaced in good order',
   async ({ cluster: { members }, midStream, ending }) => {

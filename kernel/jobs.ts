@@ -1,7 +1,7 @@
 // Hands the jobs of living instances to the queue.
 import type { Queue } from '#ports/queue.ts'
-import type { Role } from '../kernel-ports.ts'
-import type { Instance } from '../instance.ts'
+import type { Role } from './kernel-ports.ts'
+import type { Instance } from './instance.ts'
 
 /** The jobs of living instances: defined when one is swapped in, given back when it goes. */
 export function createJobs(
@@ -32,3 +32,4 @@ export function createJobs(
     },
   }
 }
+export type Jobs = ReturnType<typeof createJobs>

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import type { Listed } from '#kernel'
+import type { PluginStatus } from '#kernel'
 import { createCrashes } from '../../kernel/loading/crashes.ts'
 import { builtInDir } from '../../kernel/management/sources.ts'
 import { commandLine, endProcesses, startProcess } from '../support/process.ts'
@@ -24,7 +24,7 @@ function write(folder: string, name: string, text: string): string {
 const plugin = (name: string, more = '') =>
   `export default definePlugin({ name: '${name}', version: '1.0.0', kernel: '^1.0.0', ${more} })`
 const failed = async (env: Record<string, string>) =>
-  (await commandLine<{ plugins: Listed[] }>(['plugins', 'list'], env)).plugins.filter(
+  (await commandLine<{ plugins: PluginStatus[] }>(['plugins', 'list'], env)).plugins.filter(
     ({ state }) => state === 'failed',
   )
 

@@ -95,10 +95,10 @@ test(`${rounds} changes under traffic drop no request, lose no event, fail no ru
     RUNS_SWEEP_MS: '100',
     RUNS_TAKES_MAX: '1000',
   })
-  const { roster, call } = server
+  const { pluginRegistry, call } = server
   const { token } = await server.account(1000)
   writeGuest('first')
-  await roster.load(folder)
+  await pluginRegistry.load(folder)
   const { upload_id: upload } = (
     await call('POST', '/uploads', {
       token,
@@ -142,10 +142,10 @@ test(`${rounds} changes under traffic drop no request, lose no event, fail no ru
     switch (round % 5) {
       case 0:
       case 1:
-        return void (await roster.reload('files'))
+        return void (await pluginRegistry.reload('files'))
       case 2:
         writeGuest(`words of ${round}`)
-        await roster.reload('guest')
+        await pluginRegistry.reload('guest')
         assert.is(
           ((await call('GET', '/guest')).body as { words: string }).words,
           `words of ${round}`,
@@ -153,7 +153,7 @@ test(`${rounds} changes under traffic drop no request, lose no event, fail no ru
         return
       case 3:
         writeGuest('never served', true)
-        await roster.reload('guest').then(
+        await pluginRegistry.reload('guest').then(
           () => assert.unreachable('it was loaded'),
           (error: Error) =>
             assert.match(
@@ -164,10 +164,10 @@ test(`${rounds} changes under traffic drop no request, lose no event, fail no ru
         assert.is((await call('GET', '/guest')).status, 200)
         return
       default:
-        await roster.unload('guest')
+        await pluginRegistry.unload('guest')
         assert.is((await call('GET', '/guest')).status, 404)
         writeGuest('back')
-        await roster.load(folder)
+        await pluginRegistry.load(folder)
     }
   }
   for (let round = 0; round < 10; round++) await change(round)
@@ -203,11 +203,11 @@ test('no timer, handle or listener is left, and little memory', async () => {
   const listeners = process.eventNames().map(name => [name, process.listenerCount(name)])
   const server = await served()
   writeGuest('here')
-  await server.roster.load(folder)
+  await server.pluginRegistry.load(folder)
   await (await fetch(`${server.base}/guest`)).text()
   const once = resources()
   const reload = async (name: string, times: number) => {
-    for (let round = 0; round < times; round++) await server.roster.reload(name)
+    for (let round = 0; round < times; round++) await server.pluginRegistry.reload(name)
     await settled(once)
     assert.equal(resources(), once)
     return heapKiB()

@@ -65,7 +65,7 @@ const everywhere = (what: string, servers: readonly TestServer[], expected: unkn
     (await Promise.all(servers.map(answerOf))).every(answer => answer === expected),
   )
 const failureAt = (server: TestServer) =>
-  server.roster.list().find(({ state }) => state === 'failed')?.detail ?? ''
+  server.pluginRegistry.list().find(({ state }) => state === 'failed')?.detail ?? ''
 /** Why it failed to come; the next try, which may begin at once, has no such word for a while. */
 const missed = async (server: TestServer): Promise<string> => {
   let why = ''
@@ -87,7 +87,7 @@ test('a package is added, upgraded, rolled back and removed at every process', a
   assert.is(parcels, 1)
   assert.ok(parts! > 1, 'it takes several parts')
   assert.ok(
-    other.roster
+    other.pluginRegistry
       .list()
       .find(({ name }) => name === 'greeter')!
       .source.startsWith(join(other.dataDir, 'packages', '@acme+greeter', '1.0.0-')),
@@ -116,7 +116,7 @@ test('the same version again takes the place of what was kept', async () => {
   const {
     items: [before],
   } = await given.storage.find(StoredPackages)
-  await one.roster.unload('greeter')
+  await one.pluginRegistry.unload('greeter')
   await command(one, 'plugins add', { package: path })
   const {
     items: [after],

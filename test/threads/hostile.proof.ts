@@ -94,7 +94,7 @@ test.before(async () => {
   sharedServer = await startServer({
     env: { LIMITS_RUNS_PER_SECOND: '10000', LIMITS_RUNS_BURST: '10000' },
   })
-  await sharedServer.roster.load(folder, { isolated })
+  await sharedServer.pluginRegistry.load(folder, { isolated })
 })
 test('plugins load --isolated: no line of it runs in the process, even at first', async () => {
   const server = await startServer()
@@ -162,7 +162,7 @@ const ends = {
 for (const [way, why] of Object.entries(ends)) {
   test(`${way}: the caller gets 503 with the reason, others nothing, and it recovers`, async () => {
     // Short only where the loop is meant: a thread that collects garbage without end is silent too.
-    await sharedServer.roster.isolate(
+    await sharedServer.pluginRegistry.isolate(
       'wild',
       way === 'loops' ? { ...isolated, stall_ms: 500 } : isolated,
     )
@@ -182,7 +182,7 @@ for (const [way, why] of Object.entries(ends)) {
 }
 
 test('a tool that loops fails its call; the run goes on to its end', async () => {
-  await sharedServer.roster.isolate('wild', { ...isolated, stall_ms: 500 })
+  await sharedServer.pluginRegistry.isolate('wild', { ...isolated, stall_ms: 500 })
   const { token } = await sharedServer.account()
   const { body } = await sharedServer.call('POST', '/chat', {
     token,
@@ -198,7 +198,7 @@ test('a tool that loops fails its call; the run goes on to its end', async () =>
 })
 
 test('one that ends again and again starts ever later; it answers 503 meanwhile', async () => {
-  await sharedServer.roster.reload('wild')
+  await sharedServer.pluginRegistry.reload('wild')
   await wild(sharedServer, 'leaves')
   await again(sharedServer)
   await wild(sharedServer, 'leaves')
@@ -209,7 +209,7 @@ test('one that ends again and again starts ever later; it answers 503 meanwhile'
 })
 
 test('a caller who goes away is seen over there', async () => {
-  await sharedServer.roster.reload('wild')
+  await sharedServer.pluginRegistry.reload('wild')
   const leaving = new AbortController()
   const asked = fetch(`${sharedServer.base}/wild/waits`, { signal: leaving.signal }).catch(
     () => undefined,
@@ -231,7 +231,7 @@ test('a caller who goes away is seen over there', async () => {
 })
 
 test('changed files are not started by accident: it stays out until it is reloaded', async () => {
-  await sharedServer.roster.reload('wild')
+  await sharedServer.pluginRegistry.reload('wild')
   const ended = () => sharedServer.logged.filter(line => line.includes('wild.thread.ended')).length
   const before = ended()
   write('2.0.0')
@@ -251,7 +251,7 @@ test('changed files are not started by accident: it stays out until it is reload
     before + 1,
     'only the one that served has ended, and one start follows another',
   )
-  assert.is((await sharedServer.roster.reload('wild')).version, '2.0.0')
+  assert.is((await sharedServer.pluginRegistry.reload('wild')).version, '2.0.0')
   assert.is((await wild(sharedServer, 'fine')).status, 200)
 })
 
@@ -271,7 +271,7 @@ test('a plugin that cannot start in a thread leaves the old one serving and says
     ],
   ] as const) {
     write('3.0.0', more)
-    const sentence = await refused(sharedServer.roster.reload('wild'))
+    const sentence = await refused(sharedServer.pluginRegistry.reload('wild'))
     assert.match(sentence, why)
     assert.match(sentence, /wild 2\.0\.0 \(generation \d+\) goes on serving/)
     assert.is((await wild(sharedServer, 'fine')).status, 200)

@@ -172,12 +172,15 @@ test('a letter that is lost fails where letters can be read back', async () => {
 
 test('what an adapter cannot be asked is skipped with its reason; the rest is asked', async () => {
   adapter('billing', 'alone', { from: 'billing/ledger.ts', facts: 'exclusive: true,' })
-  adapter('limits', 'remote', { from: 'limits/memory.ts', facts: 'ownTime: true,' })
-  adapter('queue', 'remote', { from: 'queue/storage.ts', facts: 'ownTime: true, exclusive: true,' })
+  adapter('limits', 'remote', { from: 'limits/memory.ts', facts: 'externalClock: true,' })
+  adapter('queue', 'remote', {
+    from: 'queue/storage.ts',
+    facts: 'externalClock: true, exclusive: true,',
+  })
   writeFileSync(
     join(home, 'queue', 'whole.js'),
     `import house from ${ours('queue/storage.ts')}\nimport storage from ${ours('storage/memory.ts')}
-export default { ...house, scheme: 'whole', needs: [], fleeting: true, open: async opening => {
+export default { ...house, scheme: 'whole', needs: [], ephemeral: true, open: async opening => {
   const below = await storage.open(opening)
   return house.open({ ...opening, engine: () => below })
 } }\n`,

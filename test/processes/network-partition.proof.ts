@@ -3,11 +3,11 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pause } from '../durability/client.ts'
-import { befalls } from './fault-scenarios.ts'
+import { faultScenario } from './fault-scenarios.ts'
 
 const cutMs = 10_000
 
-await befalls(
+await faultScenario(
   test,
   'no packet passes between the processes and the database for ten seconds',
   async ({ network, midStream, cluster: { members } }) => {

@@ -10,7 +10,7 @@ import { endClusters, startCluster } from './cluster.ts'
 import { openJournals } from './journals.ts'
 import { openStore } from './store.ts'
 
-const runs = Number(process.env['RUNS'] ?? 400)
+const runs = Number(process.env['RUNS'] ?? 80)
 const ahead: Env = { CLOCK_URL: 'system:?ahead_ms=300000' }
 
 const store = await openStore()

@@ -2,9 +2,9 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pause } from '../durability/client.ts'
-import { befalls } from './fault-scenarios.ts'
+import { faultScenario } from './fault-scenarios.ts'
 
-await befalls(
+await faultScenario(
   test,
   'kill -9 of the database, twice',
   async ({ server, midStream, cluster: { members } }) => {

@@ -162,7 +162,7 @@ async function play(server: Server, begin: (settings: Env) => Promise<Product>):
         reading.push(over)
       }),
     )
-  const befallen = (async () => {
+  const killed = (async () => {
     await start(size / 2)
     // Some are done with their first call, others are making it.
     while (answers < size / 4 && !isOver) await pause(5)
@@ -176,7 +176,7 @@ async function play(server: Server, begin: (settings: Env) => Promise<Product>):
   })()
   let lost: Awaited<ReturnType<typeof control>> | undefined
   try {
-    await Promise.race([befallen, standstill(followers, standstillMs)])
+    await Promise.race([killed, standstill(followers, standstillMs)])
     const checked = await Promise.all(followers.map(follower => checkRun(client, follower)))
     const kept = checked.flatMap(one => one.kept)
     assert.is(checked.length, size)

@@ -1,0 +1,55 @@
+// What the server notes about each request before it is routed, for its answer and its report.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Clock } from '#ports/clock.ts'
+import type { HttpReport } from '#ports/http.ts'
+import type { Target } from '../lib/request-target.ts'
+
+export type Seen = {
+  readonly id: string
+  route: string
+  readonly startedAt: number
+  /** Of a stream: when it began. */
+  begunAt?: number
+  readonly head: boolean
+  readonly target: Target
+  readonly address: string
+  /** Says that the body may come (RFC 9110, section 10.1.1). */
+  goOn?: () => void
+}
+export type Request = IncomingMessage & { seen: Seen }
+
+type Parts = {
+  readonly clock: Clock
+  readonly addressOf: (request: IncomingMessage) => string
+  readonly headers: Readonly<Record<string, string>>
+  readonly report: HttpReport
+}
+/** Its answer is reported when it has left, or when nobody waits for it any longer. */
+export const createNote =
+  ({ clock, addressOf, headers, report }: Parts) =>
+  (request: Request, response: ServerResponse, target: Target): void => {
+    const given = request.headers['x-request-id']
+    const head = request.method === 'HEAD'
+    const seen: Seen = {
+      id: typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : clock.id(),
+      route: 'unknown',
+      startedAt: clock.monotonic(),
+      head,
+      target,
+      address: addressOf(request),
+    }
+    request.seen = seen
+    // A preflight is answered apart from all others.
+    if (request.method === 'OPTIONS')
+      for (const [name, value] of Object.entries({ ...headers, 'x-request-id': seen.id }))
+        response.setHeader(name, value)
+    response.once('close', () =>
+      report({
+        method: request.method ?? '',
+        route: seen.route,
+        status: response.statusCode,
+        seconds: ((seen.begunAt ?? clock.monotonic()) - seen.startedAt) / 1000,
+        id: seen.id,
+      }),
+    )
+  }

@@ -1,0 +1,56 @@
+// Undoes instances that serve no longer, each within a time.
+import type { Log } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
+import type { Instance } from './instance.ts'
+import type { Jobs } from './jobs.ts'
+
+type Parts = {
+  readonly clock: Clock
+  readonly jobs: Jobs
+  readonly log: Log
+  readonly drainMs: number
+}
+export function createRetirement({ clock, jobs, log, drainMs }: Parts) {
+  let waitingFor = ''
+
+  const waitUntil = (work: Promise<unknown>, until: number): Promise<unknown> => {
+    const enough = new AbortController()
+    const late = clock
+      .sleep(Math.max(0, until - clock.monotonic()), enough.signal)
+      .catch(() => undefined)
+    return Promise.race([work, late]).finally(() => enough.abort())
+  }
+  const undo = (instance: Instance, ms: number) =>
+    instance.retire(ms).catch((error: unknown) =>
+      log('error', 'plugin.undo', {
+        plugin: instance.plugin.name,
+        generation: instance.generation,
+        error,
+      }),
+    )
+  const retire = async (instance: Instance, until: number) => {
+    waitingFor = `plugin:${instance.plugin.name}`
+    const stopped = jobs.drop(instance)
+    await undo(instance, Math.max(0, until - clock.monotonic()))
+    // A job that does not end is the queue's to give up.
+    await waitUntil(stopped, until)
+  }
+  return {
+    /** What a stop is waiting for. */
+    waitingFor: () => waitingFor,
+    /** Waits for a part of the stop, no longer than until then. */
+    waitFor(what: string, work: () => Promise<unknown>, until: number): Promise<unknown> {
+      waitingFor = what
+      return waitUntil(work(), until)
+    },
+    /** Of an instance that never served. */
+    undoNow: (instance: Instance) => undo(instance, 0),
+    /**
+     * Whoever takes a service goes before its provider; all of them together are waited for no
+     * longer than one.
+     */
+    async retireAll(old: readonly Instance[], until = clock.monotonic() + drainMs): Promise<void> {
+      for (const instance of old.toReversed()) await retire(instance, until)
+    },
+  }
+}

@@ -1,0 +1,72 @@
+// A function fits on a screen. A factory holds its methods, so each of them counts as one line.
+import { globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { functionLinesOf } from './function-lines.ts'
+
+const linesMax = 60
+/** Functions that are longer, with their lines: none may join, and each may only get shorter. */
+const longer: Readonly<Record<string, number>> = {
+  'adapters/eventlog/mongodb.ts mongoEventlog': 71,
+  'plugins/runs/admission/admit.ts createAdmit.prepare': 78,
+  'plugins/runs/admission/admit.ts createAdmit.proceed': 70,
+  'plugins/runs/engine/driver.ts createDriver': 62,
+  'plugins/runs/steps/model-call.ts callModel': 75,
+  'plugins/runs/telemetry/metrics.ts createRunMetrics': 76,
+  'plugins/runs/verify/verify.ts verifySteps': 78,
+}
+
+const home = resolve(import.meta.dirname, '..')
+const sources = globSync('{kernel,ports,adapters,plugins,contracts}/**/*.ts', { cwd: home })
+  .filter(file => !file.includes('node_modules') && !file.endsWith('.test.ts'))
+  .sort()
+const functions = functionLinesOf(home, sources).map(one => ({
+  ...one,
+  key: `${one.file} ${one.name}`,
+}))
+const complain = (found: string[]) => assert.equal(found, [], `\n${found.join('\n')}\n`)
+
+test('no function has more than 60 lines of its own', () => {
+  assert.ok(functions.length > 1000, 'the functions are found')
+  complain(
+    functions
+      .filter(({ key, lines }) => lines > (longer[key] ?? linesMax))
+      .map(({ file, line, name, lines }) => `${file}:${line} ${name} has ${lines} lines`),
+  )
+  complain(
+    Object.keys(longer)
+      .filter(name => !functions.some(({ key, lines }) => key === name && lines > linesMax))
+      .map(name => `${name} is listed as longer than ${linesMax} lines, and is not`),
+  )
+})
+
+test('a function inside another counts as one of its lines', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'function-lines-'))
+  const example = [
+    'export function createX() {',
+    '  const y = [1].map(',
+    '    one => one + 1,',
+    '  )',
+    '  return {',
+    '    first(',
+    '      value: number,',
+    '    ) {',
+    '      return [y, value]',
+    '    },',
+    '  }',
+    '}',
+  ]
+  try {
+    writeFileSync(join(folder, 'x.ts'), example.join('\n'))
+    const found = functionLinesOf(folder, ['x.ts']).map(
+      ({ line, name, lines }) => `${line} ${name} ${lines}`,
+    )
+    assert.equal(found.sort(), ['1 createX 8', '3 createX.y 1', '6 createX.first 5'])
+  } finally {
+    rmSync(folder, { recursive: true })
+  }
+})
+
+test.run()
