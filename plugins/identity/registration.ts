@@ -1,6 +1,6 @@
 // Registering: an address, a password, and the code that proves the address. Nothing here tells
 // whether an address has an account.
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import type { Verified, VerifyRequest } from '#contracts/identity.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
 import { addressGroup } from '#ports/address.ts'
@@ -9,14 +9,13 @@ import type { Rate, RateLimiter } from '#ports/limits.ts'
 import type { Mailer } from '#ports/mail.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { codeFields, reasons, Users, type User } from './collections.ts'
-import { codeAgeMsMax, codeMs, codeTriesMax, unverifiedMs, type IdentityConfig } from './config.ts'
+import { codeMs, codeTriesMax, type IdentityConfig } from './config.ts'
 import type { Guesses } from './guesses.ts'
 import { codeEmail, ownerEmail } from './emails.ts'
 import type { Passwords } from './passwords.ts'
+import { createCodes, type Code } from './registration-codes.ts'
 import type { SignIn } from './signin.ts'
 import { normalEmail, type UsersService } from './users.ts'
-
-const SEED_BYTES = 16
 
 type Deps = {
   store: ScopedStorage
@@ -31,8 +30,6 @@ type Deps = {
   users: UsersService
   signIn: SignIn
 }
-/** `isFresh`: no letter has named it yet. */
-type Code = { readonly code: string; readonly isFresh: boolean }
 /** `isSame`: is the one that is pending this one? */
 type GivenPassword = {
   readonly hash: string
@@ -53,40 +50,11 @@ export function createRegistration({
   signIn,
 }: Deps) {
   const people = store.system(reasons.people)
-  const keyed = (...parts: string[]): Buffer =>
-    createHmac('sha256', secret).update(parts.join('\n')).digest()
-  // Six digits are soon guessed from a plain hash; not from one that is keyed by the secret.
-  const codeHashOf = (email: string, code: string): string =>
-    keyed('code', email, code).toString('hex')
-  const codeFrom = (email: string, seed: string): string =>
-    String(keyed('digits', email, seed).readUIntBE(0, 6) % 1_000_000).padStart(6, '0')
+  const codes = createCodes({ secret, clock })
 
-  /**
-   * The code of the letters before, as long as it may be named again: a registration of somebody
-   * else
-   *  leaves the one in its owner's hands valid.
-   */
-  const codeOf = (email: string, known: User | undefined) => {
-    const now = clock.now()
-    const goesOn =
-      known?.codeSeed !== undefined &&
-      now - (known.codeMadeAt ?? 0) < codeAgeMsMax &&
-      (known.codeTries ?? 0) < codeTriesMax
-    const seed = goesOn
-      ? known.codeSeed!
-      : Buffer.from(clock.randomBytes(SEED_BYTES)).toString('hex')
-    const code = codeFrom(email, seed)
-    const fresh = goesOn
-      ? {}
-      : { codeSeed: seed, codeHash: codeHashOf(email, code), codeMadeAt: now, codeTries: 0 }
-    return {
-      code: { code, isFresh: !goesOn },
-      set: { ...fresh, codeExpiresAt: now + codeMs, expiresAt: now + unverifiedMs },
-    }
-  }
   /** Makes the account that waits for its proof. Undefined: there is one meanwhile. */
   const insert = async (email: string, passwordHash: string): Promise<Code | undefined> => {
-    const { code, set } = codeOf(email, undefined)
+    const { code, set } = codes.codeOf(email, undefined)
     const now = clock.now()
     const pending = {
       verified: false,
@@ -123,7 +91,7 @@ export function createRegistration({
     const inserted = known === undefined ? await insert(email, given.hash) : undefined
     if (inserted !== undefined) return inserted
     if (known !== undefined) {
-      const { code, set } = codeOf(email, known)
+      const { code, set } = codes.codeOf(email, known)
       const keeps = await given.isSame(known.passwordHash)
       const change = {
         set: { ...set, credits: config.signup_credits },
@@ -151,7 +119,7 @@ export function createRegistration({
     const open = user !== undefined && !user.verified && (user.codeExpiresAt ?? 0) > clock.now()
     const expected = open ? user.codeHash : undefined
     const right = timingSafeEqual(
-      Buffer.from(codeHashOf(email, code.trim())),
+      Buffer.from(codes.hashOf(email, code.trim())),
       Buffer.from(expected ?? '0'.repeat(64)),
     )
     if (user === undefined || expected === undefined) return undefined
