@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert'
 import { fault } from '#kernel'
 import type { BlobsEngine } from '#ports/blobs.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { base64, startFiles, until } from '../../test/http/files-kit.ts'
+import { base64, startFiles, until } from '../../test/support/files-kit.ts'
 import type { Account } from '../../test/conformance/plugin/server.ts'
 import { Uploads } from './collections.ts'
 

@@ -4,7 +4,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { memoryBlobs } from '#adapters/blobs/memory.ts'
 import type { BlobsEngine } from '#ports/blobs.ts'
-import { base64, startFiles } from '../../test/http/files-kit.ts'
+import { base64, startFiles } from '../../test/support/files-kit.ts'
 import { createUsage } from './usage.ts'
 import { endServers, readEvents, startServer } from '../../test/conformance/plugin/server.ts'
 

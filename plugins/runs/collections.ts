@@ -189,6 +189,9 @@ export const SearchProgresses = collection<SearchProgress>({
   scope: 'platform',
 })
 
+/** Why it looks across organisations, beside what single files say. */
+export const sweepReason = 'sweep: runs that nobody drives, of every organisation'
+
 export const streamOf = (runId: string) => `run:${runId}`
 export const textStreamOf = (runId: string, which: LongText) => `text:${which}:${runId}`
 /** Everything that the event log holds of a run. */

@@ -18,7 +18,14 @@ import { Agents, Tools } from './api.ts'
 import { createAuditLog, ToolInvocations } from './tools/audit-log.ts'
 import { createBacklog } from './admission/backlog.ts'
 import { verifyInstallation, verifyReason } from './verify/verify-command.ts'
-import { EventBytes, Runs, SearchProgresses, SearchRemovals, Sessions } from './collections.ts'
+import {
+  EventBytes,
+  Runs,
+  SearchProgresses,
+  SearchRemovals,
+  Sessions,
+  sweepReason,
+} from './collections.ts'
 import { RunsConfig } from './config.ts'
 import { createEventQuota, crowdingReason } from './retention/event-quota.ts'
 import { createDriver, type Driver, type DriverDeps } from './engine/driver.ts'
@@ -26,10 +33,10 @@ import { createRunMetrics } from './telemetry/metrics.ts'
 import { createKeepText, createReadUploads, sessionOwner } from './prompt/files.ts'
 import { createHistory } from './sessions/history.ts'
 import { createConversation } from './prompt/conversation.ts'
-import { createEnded } from './outcome.ts'
+import { createEnded } from './journal/outcome.ts'
 import { createLease } from './engine/lease.ts'
 import { createLoop } from './engine/loop.ts'
-import { createSlots } from './engine/slots.ts'
+import { createSlots } from './admission/slots.ts'
 import { createQuota } from './retention/run-quota.ts'
 import { recordsFormat } from './journal/records.ts'
 import { createRemoteDriver, driveJob } from './engine/remote-driver.ts'
@@ -39,7 +46,7 @@ import { createRuns } from './runs.ts'
 import { createSessions } from './sessions/sessions.ts'
 import { createAdmit } from './admission/admit.ts'
 import { createSearch } from './sessions/text-search.ts'
-import { createSweep, sweepReason } from './engine/sweep.ts'
+import { createSweep } from './engine/sweep.ts'
 import { createReadTexts } from './sessions/copies.ts'
 import { createTexts } from './journal/texts.ts'
 import { startTimers } from './engine/timers.ts'

@@ -14,14 +14,14 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, Sessions, streamOf, type Run, type Status } from './collections.ts'
 import type { Driver } from './engine/driver.ts'
 import { shown } from './journal/compact.ts'
-import { isTerminal, type SeenEnded } from './outcome.ts'
+import { isTerminal, type SeenEnded } from './journal/outcome.ts'
 import type { RunMetrics } from './telemetry/metrics.ts'
 import { cancelledTopic } from './engine/remote-driver.ts'
 import type { Replies } from './engine/replies.ts'
 import type { Admit } from './admission/admit.ts'
-import { standing } from './admission/enqueue.ts'
-import { rest, unpause, withdraw } from './admission/session-queue.ts'
-import type { ReadTexts } from './sessions/copies.ts'
+import { standing } from './sessions/enqueue.ts'
+import { rest, unpause, withdraw } from './sessions/session-queue.ts'
+import { copiedEvents, type ReadTexts } from './sessions/copies.ts'
 
 type Deps = {
   store: ScopedStorage
@@ -59,38 +59,6 @@ async function* visible(
     stop()
   }
 }
-/**
- * What a copy in a forked conversation shows: its answer, that it cost nothing, and its end. It has
- * no log.
- */
-export const copiedEvents = ({
-  answer = '',
-  answerCut,
-  model,
-  status,
-  sessionId,
-}: Run): WireEvent[] =>
-  [
-    ...(answer && !answerCut
-      ? [{ type: 'token', data: { text: answer, step: 0, attempt: 1 } }]
-      : []),
-    {
-      type: 'usage',
-      data: {
-        input_tokens: 0,
-        output_tokens: 0,
-        total_tokens: 0,
-        credits: 0,
-        model,
-        model_calls: 0,
-      },
-    },
-    {
-      type: 'done',
-      data: { status: status === 'cancelled' ? 'cancelled' : 'done', session_id: sessionId },
-    },
-  ].map((one, at) => ({ seq: at + 1, ...one }))
-
 /** Events that a reader is handed at once; what is beyond them is followed. */
 const pageEvents = 1000
 /** Runs whose user is remembered, about 150 bytes each. */

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import { definePlugin } from '#kernel'
 import { createValidator } from '../../kernel/validate.ts'
 import { manualClock } from '../../adapters/clock/manual.ts'
-import { startFiles } from '../../test/http/files-kit.ts'
+import { startFiles } from '../../test/support/files-kit.ts'
 import { Tools, type Tool, type ToolCallInfo } from '../runs/api.ts'
 import { currentTime, localTime } from './current-time.ts'
 

@@ -70,7 +70,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'an answer that broke off begins again',
-    'engine/resume-plan.ts',
+    'steps/resume-plan.ts',
     "return { plan: ways.find(way => !without.has(way)) ?? 'end', keep: all }",
     'return restart',
     'plain answer',
@@ -78,7 +78,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'what begins again is shown again',
-    'engine/resume-plan.ts',
+    'steps/resume-plan.ts',
     "if (kept !== '' && begun.startsWith(kept)) return begun.slice(kept.length)",
     '',
     'an answer that is told to go on begins again',
@@ -128,7 +128,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'a continuation repeats the last words',
-    'engine/resume-plan.ts',
+    'steps/resume-plan.ts',
     'if (kept.endsWith(begun.slice(0, size))) return begun.slice(size)',
     '',
     'long answer without prefill',
@@ -151,7 +151,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'the next in the queue is handed the session without being remembered',
-    'admission/session-queue.ts',
+    'sessions/session-queue.ts',
     "{ set: { due: 0 }, inc: { wakes: 1 } }, { if: { phase: 'placed' } }",
     "{ set: {} }, { if: { phase: 'placed' } }",
     'queue of three in one session',
@@ -159,7 +159,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'a run joins a queue that has changed',
-    'admission/enqueue.ts',
+    'sessions/enqueue.ts',
     'rev: session.rev, deleting',
     'deleting',
     'queue of three in one session',
@@ -195,7 +195,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'credits that were set aside beyond the first hold stay there',
-    'steps/hold.ts',
+    'journal/hold.ts',
     'if (!isHeld) await billing.hold(run.orgId, { of, amount: 0 })',
     'if (!isHeld) continue; await billing.hold(run.orgId, { of, amount: 0 })',
     'cancel of a run that outgrew its hold',

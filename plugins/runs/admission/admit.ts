@@ -12,13 +12,13 @@ import { Runs, Sessions, type Run, type Terms } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 import { contextOf } from '../prompt/context.ts'
 import type { ReadConversation } from '../prompt/conversation.ts'
-import type { Slots } from '../engine/slots.ts'
+import type { Slots } from './slots.ts'
 import { estimateTokens, holdFor } from '../price.ts'
 import type { Quota } from '../retention/run-quota.ts'
 import { emptyState } from '../journal/state.ts'
 import type { Texts } from '../journal/texts.ts'
-import { enqueue, type Placed } from './enqueue.ts'
-import { unstick, withdraw } from './session-queue.ts'
+import { enqueue, type Placed } from '../sessions/enqueue.ts'
+import { unstick, withdraw } from '../sessions/session-queue.ts'
 
 /** `mine`: this call made the placement, so it begins the run. */
 export type Admission = {

@@ -4,10 +4,9 @@ import { fault } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
-import { Runs } from '../collections.ts'
+import { Runs, sweepReason } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
-import type { Slots } from '../engine/slots.ts'
-import { sweepReason } from '../engine/sweep.ts'
+import type { Slots } from './slots.ts'
 
 /** A count is old after so long; a refused start shall wait for so long. Milliseconds. */
 const countMs = 1000

@@ -24,7 +24,7 @@ import {
 } from '../../../test/support/scripted-model.ts'
 import type { Tool } from '../api.ts'
 import { Runs } from '../collections.ts'
-import { createCancellation } from './cancellation.ts'
+import { createCancellation } from '../steps/cancellation.ts'
 
 const stallMs = 10_000
 /** Beats come every second; nothing else of the engine needs the time. */

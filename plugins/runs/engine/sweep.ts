@@ -3,14 +3,13 @@
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage, Where } from '#ports/storage.ts'
-import { Runs, Sessions, type Run } from '../collections.ts'
+import { Runs, Sessions, sweepReason, type Run } from '../collections.ts'
 import type { Driver } from './driver.ts'
 import type { Lease } from './lease.ts'
 import type { Replies } from './replies.ts'
 import type { Admit } from '../admission/admit.ts'
-import { rest, withdraw } from '../admission/session-queue.ts'
+import { rest, withdraw } from '../sessions/session-queue.ts'
 
-export const sweepReason = 'sweep: runs that nobody drives, of every organisation'
 /** An admission takes milliseconds; one that is this old lost its process. */
 const admissionMsMax = 10_000
 

@@ -2,7 +2,7 @@
 import type { Attachment, Message } from '#ports/models.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, type Run } from '../collections.ts'
-import type { SeenEnded } from '../outcome.ts'
+import type { SeenEnded } from '../journal/outcome.ts'
 import { charsPerToken } from '../price.ts'
 import { withTexts, type ReadTexts } from '../sessions/copies.ts'
 

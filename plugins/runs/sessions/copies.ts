@@ -1,9 +1,10 @@
 // What was said in runs. A copy in a forked conversation has no texts of its own: it names the run
 // that has them, and inherits them when that one goes.
+import type { WireEvent } from '#kernel'
 import type { Eventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
 import { Runs, streamsOf, type Run } from '../collections.ts'
-import type { SeenEnded } from '../outcome.ts'
+import type { SeenEnded } from '../journal/outcome.ts'
 import type { Texts } from '../journal/texts.ts'
 
 const togetherMax = 200
@@ -163,3 +164,35 @@ export async function hasSources(own: Store, copies: readonly Run[]): Promise<bo
   const ids = [...new Set(copies.flatMap(({ source }) => source ?? []))]
   return (await byIds(own, ids)).size === ids.length
 }
+
+/**
+ * What a copy in a forked conversation shows: its answer, that it cost nothing, and its end. It has
+ * no log.
+ */
+export const copiedEvents = ({
+  answer = '',
+  answerCut,
+  model,
+  status,
+  sessionId,
+}: Run): WireEvent[] =>
+  [
+    ...(answer && !answerCut
+      ? [{ type: 'token', data: { text: answer, step: 0, attempt: 1 } }]
+      : []),
+    {
+      type: 'usage',
+      data: {
+        input_tokens: 0,
+        output_tokens: 0,
+        total_tokens: 0,
+        credits: 0,
+        model,
+        model_calls: 0,
+      },
+    },
+    {
+      type: 'done',
+      data: { status: status === 'cancelled' ? 'cancelled' : 'done', session_id: sessionId },
+    },
+  ].map((one, at) => ({ seq: at + 1, ...one }))

@@ -9,13 +9,12 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { shown } from '../journal/compact.ts'
 import { Runs, Sessions, streamOf, type Run, type Session } from '../collections.ts'
 import type { ArtifactsApi, UploadsApi } from '../../files/api.ts'
-import type { SeenEnded } from '../outcome.ts'
+import type { SeenEnded } from '../journal/outcome.ts'
 import type { RunsConfig } from '../config.ts'
-import { removeRuns, withTexts, type ReadTexts } from './copies.ts'
-import { copiedEvents, type RunService } from '../runs.ts'
+import { copiedEvents, removeRuns, withTexts, type ReadTexts } from './copies.ts'
 import { placeOf, type Transcripts } from './transcripts.ts'
-import { giveBack } from '../steps/hold.ts'
-import { unstick } from '../admission/session-queue.ts'
+import { giveBack } from '../journal/hold.ts'
+import { unstick } from './session-queue.ts'
 import type { Texts } from '../journal/texts.ts'
 
 type Paging = { limit?: number; cursor?: string }
@@ -24,7 +23,7 @@ type Deps = {
   eventlog: ScopedEventlog
   clock: Clock
   billing: Ledger
-  runs: RunService
+  runs: { resumeQueue(caller: Caller, sessionId: string): Promise<unknown> }
   ended: SeenEnded
   uploads: UploadsApi
   artifacts: ArtifactsApi

@@ -15,7 +15,7 @@ import {
   type Play,
 } from '../../../test/support/scripted-model.ts'
 import type { Agent, Tool } from '../api.ts'
-import { continueInstruction } from '../engine/resume-plan.ts'
+import { continueInstruction } from './resume-plan.ts'
 
 type Model = NonNullable<Parameters<typeof startEngine>[1]>['model']
 const broken = () => fault('MODEL_FAILED', { why: 'the line was cut' })

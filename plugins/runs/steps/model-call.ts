@@ -14,7 +14,7 @@ import {
   recoveryOf,
   type Recovery,
   type Seam,
-} from '../engine/resume-plan.ts'
+} from './resume-plan.ts'
 import type { Journal } from '../journal/journal.ts'
 import {
   asked as askedRecord,
@@ -29,7 +29,7 @@ import {
 import { estimateTokens, tokensOf } from '../price.ts'
 import { opened, received, type ArgumentBounds } from '../tools/tool-arguments.ts'
 import { currentStep, emptyStep, separatorBefore, type Step } from '../journal/state.ts'
-import type { Cancellation } from '../engine/cancellation.ts'
+import type { Cancellation } from './cancellation.ts'
 import type { CallSpan, RunSpans } from '../telemetry/spans.ts'
 
 export type ModelCalling = {

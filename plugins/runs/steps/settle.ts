@@ -5,14 +5,14 @@ import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Store } from '#ports/storage.ts'
 import { Runs, type Run } from '../collections.ts'
-import { creditsOf, outcomeOf } from '../outcome.ts'
+import { creditsOf, outcomeOf } from '../journal/outcome.ts'
 import type { RunMetrics } from '../telemetry/metrics.ts'
 import type { Journal } from '../journal/journal.ts'
 import { ending, event, type Ending } from '../journal/records.ts'
 import type { Step } from '../journal/state.ts'
 import type { Texts } from '../journal/texts.ts'
-import { endParts } from './hold.ts'
-import { leave } from '../admission/session-queue.ts'
+import { endParts } from '../journal/hold.ts'
+import { leave } from '../sessions/session-queue.ts'
 
 /**
  * Takes the credits once. The ledger knows: whatever stands there under this run is the truth,

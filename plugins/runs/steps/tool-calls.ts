@@ -12,7 +12,7 @@ import type { Journal } from '../journal/journal.ts'
 import { outcomeOf } from '../tools/questions.ts'
 import { event } from '../journal/records.ts'
 import type { Asked, CallState, Outcome, Step } from '../journal/state.ts'
-import type { Cancellation } from '../engine/cancellation.ts'
+import type { Cancellation } from './cancellation.ts'
 import type { Allowed, ToolRegistry } from '../tools/tool-registry.ts'
 import type { RunSpans } from '../telemetry/spans.ts'
 

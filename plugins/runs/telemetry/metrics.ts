@@ -4,7 +4,6 @@ import type { KernelInfo } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { NewEvent } from '#ports/eventlog.ts'
 import type { Run } from '../collections.ts'
-import type { Slots } from '../engine/slots.ts'
 
 /**
  * Appends of one followed run that are remembered; a reader who is further behind is counted as
@@ -13,7 +12,14 @@ import type { Slots } from '../engine/slots.ts'
 const marksMax = 64
 type Marks = { readers: number; readonly at: { readonly seq: number; readonly ms: number }[] }
 export type RunMetrics = ReturnType<typeof createRunMetrics>
-type Deps = { host: KernelInfo; clock: Clock; slots: Slots }
+type Deps = {
+  host: KernelInfo
+  clock: Clock
+  slots: {
+    counts(): { readonly active: number; readonly waiting: number; readonly organisations: number }
+    shed(): number
+  }
+}
 
 export function createRunMetrics({ host, clock, slots }: Deps) {
   const registers = [host.metrics]

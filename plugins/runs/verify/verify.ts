@@ -3,7 +3,7 @@
 import type { Entry } from '#ports/billing.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import { spanOf } from '../journal/compact.ts'
-import { partOf } from '../steps/hold.ts'
+import { partOf } from '../journal/hold.ts'
 
 /** One sentence for each thing that does not hold. */
 export type Violations = string[]

@@ -3,10 +3,10 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { manualClock } from '#adapters/clock/manual.ts'
 import { definePlugin } from '#kernel'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../management/sources.ts'
 import { Accounts, type AccountsApi } from '../../plugins/identity/api.ts'
-import { lasting } from '../support/engine.ts'
-import { endServers, startServer, type TestServer } from '../conformance/plugin/server.ts'
+import { lasting } from '../../test/support/engine.ts'
+import { endServers, startServer, type TestServer } from '../../test/conformance/plugin/server.ts'
 
 const password = 'correct horse battery'
 let accounts: AccountsApi

@@ -3,13 +3,13 @@
 import { connect, type Socket } from 'node:net'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createRestify } from '../../adapters/http/restify.ts'
+import { createRestify } from './restify.ts'
 import { isFault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { HttpAnswer, HttpRequest, HttpServer, HttpSettings, Route } from '#ports/http.ts'
 import { bindAdapters } from '../../kernel/adapters.ts'
 import { readSettings } from '../../kernel/settings.ts'
-import { headerOf, say } from '../hostile/wire.ts'
+import { headerOf, say } from '../../test/hostile/wire.ts'
 
 const env = { DATA_DIR: '/tmp' }
 const clock = (

@@ -4,10 +4,10 @@ import { hasCode } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Usage } from '#ports/models.ts'
 import type { Run } from '../collections.ts'
-import type { Journal } from '../journal/journal.ts'
-import { held, holding } from '../journal/records.ts'
+import type { Journal } from './journal.ts'
+import { held, holding } from './records.ts'
 import { creditsFor } from '../price.ts'
-import { heldBeyond, usageOf, type Part } from '../journal/state.ts'
+import { heldBeyond, usageOf, type Part } from './state.ts'
 
 export const partOf = (runId: string, part: string) => `${runId}:${part}`
 

@@ -3,12 +3,12 @@
 import { terminalTypes } from '#contracts/events.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
-import { streamOf, type Run } from './collections.ts'
-import { readState } from './journal/journal.ts'
-import { creditsFor } from './price.ts'
-import type { Ending, Terminal } from './journal/records.ts'
-import type { Texts } from './journal/texts.ts'
-import { answerOf, heldBeyond, type State } from './journal/state.ts'
+import { streamOf, type Run } from '../collections.ts'
+import { readState } from './journal.ts'
+import { creditsFor } from '../price.ts'
+import type { Ending, Terminal } from './records.ts'
+import type { Texts } from './texts.ts'
+import { answerOf, heldBeyond, type State } from './state.ts'
 
 export const isTerminal = ({ type, hidden }: LoggedEvent) =>
   !hidden && (terminalTypes as readonly string[]).includes(type)

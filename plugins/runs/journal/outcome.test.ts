@@ -3,8 +3,8 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Change, StorageEngine } from '#ports/storage.ts'
-import { endEngines, lasting, startEngine } from '../../test/support/engine.ts'
-import { door, says } from '../../test/support/scripted-model.ts'
+import { endEngines, lasting, startEngine } from '../../../test/support/engine.ts'
+import { door, says } from '../../../test/support/scripted-model.ts'
 
 type Message = { id: string; role: string; content: string; status: string }
 
