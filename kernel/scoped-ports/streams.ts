@@ -2,7 +2,7 @@
 import { fault } from '#contracts/faults.ts'
 import type { Eventlog, EventlogEngine, ScopedEventlog } from '#ports/eventlog.ts'
 import type { Plugin } from '../plugin.ts'
-import { durabilityOf, orgOf } from './organisation.ts'
+import { durabilityOf, latestOf } from './organisation.ts'
 
 /** Of an organisation's id and the slash behind it, in front of the name of each of its streams. */
 const orgPrefixChars = 37
@@ -24,8 +24,7 @@ export function scopeEventlog(
   return {
     ...durabilityOf(engine),
     limits: { appendBytesMax, streamNameMax: streamNameMax - prefixChars },
-    tenant(scope): Eventlog {
-      const orgId = orgOf(scope)
+    tenant: latestOf((orgId): Eventlog => {
       const named = (stream: string) => `${orgId}/${within(stream)}`
       return {
         append: (stream, events, options) => engine.append(named(stream), events, options),
@@ -36,6 +35,6 @@ export function scopeEventlog(
         rewrite: (stream, range, events) => engine.rewrite(named(stream), range, events),
         remove: stream => engine.remove(named(stream)),
       }
-    },
+    }),
   }
 }
