@@ -15,3 +15,16 @@ export const durabilityOf = (engine: Durable): Required<Durable> => ({
   durable: () => engine.durable(),
   epoch: () => engine.epoch?.() ?? 0,
 })
+
+/**
+ * What is made for an organisation, the latest one's kept: a request asks for its own again and
+ * again.
+ */
+export function latestOf<T>(make: (orgId: string) => T): (scope: { readonly orgId: string }) => T {
+  let latest: { readonly orgId: string; readonly made: T } | undefined
+  return scope => {
+    const orgId = orgOf(scope)
+    if (latest?.orgId !== orgId) latest = { orgId, made: make(orgId) }
+    return latest.made
+  }
+}

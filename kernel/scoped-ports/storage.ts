@@ -13,7 +13,7 @@ import type {
 } from '#ports/storage.ts'
 import type { Plugin } from '../plugin.ts'
 import { declaredFields, given, isWithin, kept, keptId, keptWhere } from './ids.ts'
-import { durabilityOf, orgOf } from './organisation.ts'
+import { durabilityOf, latestOf, orgOf } from './organisation.ts'
 
 /**
  * Answers the plugin's own declaration of the collection, whatever object was passed under its
@@ -207,7 +207,7 @@ export function scopeStorage(
   return {
     exclusive: engine.exclusive,
     ...durabilityOf(engine),
-    tenant: scope => tenantStore(engine, orgOf(scope), check),
+    tenant: latestOf(orgId => tenantStore(engine, orgId, check)),
     system(why) {
       if (!plugin.system?.includes(why))
         throw new Error(`${plugin.name} does not declare why it looks across organisations: ${why}`)

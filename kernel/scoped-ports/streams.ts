@@ -2,7 +2,7 @@
 import { fault } from '#contracts/faults.ts'
 import type { Eventlog, EventlogEngine, ScopedEventlog } from '#ports/eventlog.ts'
 import type { Plugin } from '../plugin.ts'
-import { durabilityOf, orgOf } from './organisation.ts'
+import { durabilityOf, latestOf } from './organisation.ts'
 
 /** Characters of an organisation's id and a slash, which precede each stream's name. */
 const orgPrefixChars = 37
@@ -26,8 +26,7 @@ export function scopeEventlog(
   return {
     ...durabilityOf(engine),
     limits: { appendBytesMax, streamNameMax: streamNameMax - prefixChars },
-    tenant(scope): Eventlog {
-      const orgId = orgOf(scope)
+    tenant: latestOf((orgId): Eventlog => {
       const named = (stream: string) => `${orgId}/${within(stream)}`
       return {
         append: (stream, events, options) => engine.append(named(stream), events, options),
@@ -38,6 +37,6 @@ export function scopeEventlog(
         rewrite: (stream, range, events) => engine.rewrite(named(stream), range, events),
         remove: stream => engine.remove(named(stream)),
       }
-    },
+    }),
   }
 }

@@ -4,6 +4,12 @@ import type { Database } from './database.ts'
 
 /** The shortest pause between two commits, in milliseconds, unless nobody asks. */
 const windowMs = 3
+/**
+ * By this where the one before carried so many operations: of whoever comes next, more share its
+ * fsync and its pages than wait longer for it.
+ */
+const crowdedWindowMs = 6
+const crowdedOperations = 32
 /** The longest time in milliseconds until a write is on disk. */
 const lingerMs = 50
 
@@ -30,6 +36,7 @@ export function createCommits(db: Database, { onSettled, onLoss }: Hooks): Commi
   let [writing, epoch, seen, settled, lastEnd, wanted] = [false, 0, 0, 0, 0, false]
   let timer: NodeJS.Timeout | undefined
   let commitAt = 0
+  let carried = 0
 
   function wait(ms: number): void {
     const at = performance.now() + ms
@@ -43,6 +50,7 @@ export function createCommits(db: Database, { onSettled, onLoss }: Hooks): Commi
     timer = undefined
     writing = wanted = false
     lastEnd = performance.now()
+    carried = seen - settled
     settled = seen
   }
   function lose(): void {
@@ -84,8 +92,9 @@ export function createCommits(db: Database, { onSettled, onLoss }: Hooks): Commi
       if (!writing || wanted) return
       wanted = true
       const passed = performance.now() - lastEnd
-      if (passed >= windowMs) finish()
-      else wait(windowMs - passed)
+      const least = carried < crowdedOperations ? windowMs : crowdedWindowMs
+      if (passed >= least) finish()
+      else wait(least - passed)
     },
     commit: finish,
     lose,
