@@ -3,7 +3,7 @@ import type { Operation, OperationKey } from '#contracts/contract.ts'
 import { isSchema } from '#contracts/statuses.ts'
 import type { Instance } from './instance.ts'
 import type { Plugin } from './plugin.ts'
-import { createValidator, type Check } from './validate.ts'
+import { createValidator, type Check, type Compile } from './validate.ts'
 
 export type Endpoint = {
   readonly key: OperationKey
@@ -26,12 +26,14 @@ const mounts = { v1: '/api/v1', root: '' } as const
 export const pathOf = ({ mount = 'v1' }: Pick<Plugin, 'mount'>, key: string) =>
   mounts[mount] + key.slice(key.indexOf(' ') + 1)
 
+export type Compiling = { readonly strict: boolean; readonly compile: Compile }
+
 /**
  * Compiles an instance's rows with one Ajv, which goes with the generation. `strict` checks replies
  * too.
  */
-export function endpointsOf(instance: Instance, strict: boolean): Endpoint[] {
-  const validator = createValidator()
+export function endpointsOf(instance: Instance, { strict, compile }: Compiling): Endpoint[] {
+  const validator = createValidator({ compile })
   const { contract = {}, routes = {} } = instance.plugin
   const object = (properties: Record<string, unknown>, required: string[]) => ({
     type: 'object',

@@ -27,6 +27,7 @@ import {
 } from './routing-table.ts'
 import { defineCollection } from './scoped-ports/define.ts'
 import type { TokenResolver } from './scoped-ports/token-resolver.ts'
+import type { Compile } from './validate.ts'
 
 type Parts = {
   readonly env: Environment
@@ -76,8 +77,9 @@ export function createExchange({
   const isServing = (plugin: Plugin) => table.instances.get(plugin.name)?.plugin === plugin
   const isInTable = (instance: Instance) => table.instances.get(instance.plugin.name) === instance
   /** Checks new plugins only; the serving ones were checked before. */
-  const checkFresh = (plugins: readonly Plugin[]) =>
-    plugins.filter(plugin => !isServing(plugin)).forEach(checkDeclared)
+  const checkFresh = (plugins: readonly Plugin[], compile?: Compile) => {
+    for (const plugin of plugins) if (!isServing(plugin)) checkDeclared(plugin, compile)
+  }
 
   const build = async (
     plan: DependencyOrder,
@@ -112,7 +114,7 @@ export function createExchange({
   const prepare = async (
     plan: DependencyOrder,
     fresh: Map<string, Instance>,
-    previousDrained: Promise<void>,
+    { previousDrained, compile }: { previousDrained: Promise<void>; compile: Compile },
   ): Promise<RoutingTable> => {
     const changed = plan.order.filter(plugin => !isServing(plugin)).map(({ name }) => name)
     const rebuilt = affected(plan, new Set(changed))
@@ -124,7 +126,7 @@ export function createExchange({
     const instances = new Map(
       plan.order.map(({ name }) => [name, fresh.get(name) ?? table.instances.get(name)!]),
     )
-    const next = createRoutingTable(table, instances, strict)
+    const next = createRoutingTable(table, instances, { strict, compile })
     checkItems(next.points, next.instances, name => fresh.has(name))
     for (const { plugin, cradle } of fresh.values()) {
       if (!plugin.health) continue
@@ -160,13 +162,16 @@ export function createExchange({
     table = next
   }
 
-  const transition = async (plugins: readonly Plugin[]) => {
-    const previousDrained = Promise.withResolvers<void>()
-    checkFresh(plugins)
+  const transition = async (plugins: readonly Plugin[], compile: Compile) => {
+    const drainedBefore = Promise.withResolvers<void>()
+    checkFresh(plugins, compile)
     const plan = dependencyOrderOf(plugins, tokens.isPort)
     const fresh = new Map<string, Instance>()
     try {
-      const next = await prepare(plan, fresh, previousDrained.promise)
+      const next = await prepare(plan, fresh, {
+        previousDrained: drainedBefore.promise,
+        compile,
+      })
       const old = [...table.instances.values()].filter(
         instance => next.instances.get(instance.plugin.name) !== instance,
       )
@@ -174,7 +179,7 @@ export function createExchange({
       for (const name of fresh.keys()) metrics.loaded(name)
       const drained = retirement.retireAll(old).finally(() => draining.delete(drained))
       draining.add(drained)
-      void drained.then(previousDrained.resolve)
+      void drained.then(drainedBefore.resolve)
       return { drained }
     } catch (error) {
       for (const instance of [...fresh.values()].reverse())
@@ -192,8 +197,11 @@ export function createExchange({
      * set serving and says why. One change runs at a time. Resolves at the swap, and `drained` when
      * the old generations are undone.
      */
-    applyPlugins(plugins: readonly Plugin[]): Promise<{ readonly drained: Promise<unknown> }> {
-      const turn = changing.then(() => transition(plugins))
+    applyPlugins(
+      plugins: readonly Plugin[],
+      compile: Compile = 'now',
+    ): Promise<{ readonly drained: Promise<unknown> }> {
+      const turn = changing.then(() => transition(plugins, compile))
       changing = turn.catch(metrics.refused)
       return turn
     },

@@ -1,7 +1,7 @@
 // The routing table: everything that a request can reach, in one immutable value that is replaced
 // whole.
 import type { Method } from '#contracts/contract.ts'
-import { endpointsOf, type Endpoint } from './endpoint.ts'
+import { endpointsOf, type Compiling, type Endpoint } from './endpoint.ts'
 import type { Instance } from './instance.ts'
 
 /** `plugins[i]` contributes `items[i]`. */
@@ -32,7 +32,7 @@ const idOf = (endpoint: Pick<Endpoint, 'key' | 'path'>) => `${methodOf(endpoint)
 export function createRoutingTable(
   current: RoutingTable,
   instances: ReadonlyMap<string, Instance>,
-  strict: boolean,
+  compiling: Compiling,
 ): RoutingTable {
   const points = new Map<string, { items: unknown[]; plugins: string[] }>()
   for (const { items, plugin } of instances.values())
@@ -42,7 +42,7 @@ export function createRoutingTable(
     }
   const kept = Map.groupBy(current.endpoints.values(), ({ instance }) => instance)
   const endpoints = [...instances.values()].flatMap(
-    instance => kept.get(instance) ?? endpointsOf(instance, strict),
+    instance => kept.get(instance) ?? endpointsOf(instance, compiling),
   )
   return {
     instances,

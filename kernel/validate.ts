@@ -6,6 +6,11 @@ import { fault } from '#contracts/faults.ts'
 import { normaliser } from './request-body/normal-values.ts'
 
 export type Check = (value: unknown) => unknown
+/**
+ * `now` refuses a schema that does not compile. `on first use` spares a start the milliseconds that
+ * each schema takes. It is for schemas that a test compiles, which are this program's own.
+ */
+export type Compile = 'now' | 'on first use'
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 const email =
@@ -45,7 +50,7 @@ function whyOf(error: ErrorObject): string {
  * `check(where, schema)` answers a function. That function returns the checked value, or throws
  * INVALID_FIELD with the field's name.
  */
-export function createValidator() {
+export function createValidator({ compile = 'now' }: { readonly compile?: Compile } = {}) {
   // Schemas are not checked against a meta-schema, which costs 15 ms and megabytes each time.
   // Strict mode already refuses unknown keywords, types and formats, and keywords of the wrong
   // type.
@@ -80,13 +85,17 @@ export function createValidator() {
       where: 'body' | 'query' | 'path' | 'headers' | 'config' | 'options' | 'reply',
       schema: TSchema,
     ): Check {
-      const valid = (
-        where === 'body' || where === 'reply' ? (exact ??= make(false)) : (coercing ??= make(true))
-      ).compile(schema)
+      const compiled = () =>
+        (where === 'body' || where === 'reply'
+          ? (exact ??= make(false))
+          : (coercing ??= make(true))
+        ).compile(schema)
+      let valid = compile === 'now' ? compiled() : undefined
       const normal =
         where === 'body' || where === 'query' || where === 'path' ? normaliser(schema) : undefined
       return given => {
         const value = normal ? normal(given) : given
+        valid ??= compiled()
         if (valid(value)) return value
         const error = valid.errors![0]!
         throw fault('INVALID_FIELD', { field: fieldOf(where, error), why: whyOf(error) })

@@ -2,7 +2,7 @@
 // plugin is loaded, not at the first call.
 import type { TSchema } from 'typebox'
 import type { Plugin } from '../plugin.ts'
-import { createValidator } from '../validate.ts'
+import { createValidator, type Compile } from '../validate.ts'
 
 const name = /^[a-z][a-z0-9-]{0,79}$/
 /** A route. `:` and `*` are not allowed, because a router gives them a meaning. */
@@ -55,7 +55,7 @@ const schemas = ({
 ]
 
 /** Throws a sentence that begins with the plugin's name when a declaration is wrong. */
-export function checkDeclared(plugin: Plugin): void {
+export function checkDeclared(plugin: Plugin, compile: Compile = 'now'): void {
   const refuse = (why: string, cause?: unknown) =>
     new Error(`${plugin.name} ${plugin.version} ${why}`, { cause })
   if (!name.test(plugin.name))
@@ -73,7 +73,7 @@ export function checkDeclared(plugin: Plugin): void {
     )
   const missing = callables(plugin).find(([, value]) => !isFunction(value))
   if (missing) throw refuse(`needs a function as ${missing[0]}.`)
-  const validator = createValidator()
+  const validator = createValidator({ compile })
   for (const [what, schema] of schemas(plugin))
     try {
       validator.check('options', schema)

@@ -287,7 +287,10 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
       if (given) return served.begin(given.map(plugin => ({ plugin, stamp: '' })))
       const { off } = choices.read()
       const first = await importBuiltIn()
-      await served.begin(first.filter(({ plugin }) => !off.includes(plugin.name)))
+      await served.begin(
+        first.filter(({ plugin }) => !off.includes(plugin.name)),
+        'on first use',
+      )
       for (const { plugin, source } of first) served.names.set(source!.entry, plugin.name)
       await pluginRegistry.reconcile()
     },

@@ -9,6 +9,7 @@ import type { Steps } from '../loading/steps.ts'
 import type { Plugin } from '../plugin.ts'
 import type { ResourceLimits } from '../isolation/manifest.ts'
 import type { Isolation } from '../isolation/proxy-plugin.ts'
+import type { Compile } from '../validate.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 import { builtInDir, sourcesIn, stampOf } from './sources.ts'
 
@@ -33,7 +34,7 @@ export type Entries = ReadonlyMap<string, Entry>
 /** What the registry needs of the kernel. */
 export type Serving = {
   /** Makes these the serving plugins; resolves at the swap. */
-  applyPlugins(plugins: readonly Plugin[]): Promise<unknown>
+  applyPlugins(plugins: readonly Plugin[], compile?: Compile): Promise<unknown>
   /** Refuses plugins that could not be built together. */
   check(plugins: readonly Plugin[]): void
   /** Fetches a missing file; false where no plugin has it. */
@@ -112,8 +113,9 @@ export function createServedPlugins({ choices, generations, threads, kernel, cra
       throw refuse(whyOf(error), error)
     }
   }
-  const adopt = async (next: Entries): Promise<void> => {
-    await kernel.applyPlugins([...next.values()].map(({ plugin }) => plugin))
+  const adopt = async (next: Entries, compile?: Compile): Promise<void> => {
+    const plugins = [...next.values()].map(({ plugin }) => plugin)
+    await kernel.applyPlugins(plugins, compile)
     entries = next
   }
   /** `entry`: whose code begins to run, where that is new. */
@@ -164,8 +166,8 @@ export function createServedPlugins({ choices, generations, threads, kernel, cra
     hasSource: ({ entry }: Source) =>
       [...entries.values()].some(({ source }) => source?.entry === entry),
     importFrom,
-    begin: (first: readonly Entry[]) =>
-      adopt(new Map(first.map(entry => [entry.plugin.name, entry]))),
+    begin: (first: readonly Entry[], compile?: Compile) =>
+      adopt(new Map(first.map(entry => [entry.plugin.name, entry])), compile),
     /** It serves beside the others, or in the place of the one before. */
     swapIn,
     /** Serves what its files say now. */

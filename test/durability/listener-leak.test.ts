@@ -1,3 +1,4 @@
+// own-process: it counts what is on the heap.
 // What runs listened to is let go with them: a signal that somebody still listens to would stay for
 // ever, and with it what the listener knows.
 import { queryObjects } from 'node:v8'

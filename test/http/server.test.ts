@@ -135,7 +135,8 @@ test('a preflight names the origin that may call, and no other', async () => {
 
 test('a burst of ten passes, the eleventh waits as long as it is told', async () => {
   const clock = manualClock()
-  const still = await startServer({ given: { clock } })
+  const env = { LIMITS_RUNS_PER_SECOND: '1', LIMITS_RUNS_BURST: '10' }
+  const still = await startServer({ env, given: { clock } })
   const { token } = await still.account()
   const other = await still.account()
   const answers = await Promise.all(
