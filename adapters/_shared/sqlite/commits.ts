@@ -5,8 +5,8 @@ import type { Database } from './database.ts'
 /** The shortest pause between two commits, in milliseconds, unless nobody asks. */
 const windowMs = 3
 /**
- * By this where the one before carried so many operations: of whoever comes next, more share its
- * fsync and its pages than wait longer for it.
+ * The pause after a commit that carried many operations. More writers then share the next fsync and
+ * its pages, which saves more than the wait costs.
  */
 const crowdedWindowMs = 6
 const crowdedOperations = 32

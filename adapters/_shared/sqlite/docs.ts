@@ -32,6 +32,14 @@ export type Wanted = {
   readonly after?: string
 }
 
+const whereSql = (parts: readonly string[]) =>
+  parts.length === 0 ? '' : ` WHERE ${parts.join(' AND ')}`
+/** Nothing but removing fields whose names need no quotes in a JSON path; not the id. */
+const isPlainUnset = ({ unset = [], ...others }: Change) =>
+  unset.length > 0 &&
+  unset.every(field => /^\w+$/.test(field) && field !== 'id') &&
+  Object.keys(others).length === 0
+
 export function createDocs(db: Database, now: () => number) {
   const specs: Collection[] = []
   const tables: (Table | undefined)[] = []
@@ -55,8 +63,6 @@ export function createDocs(db: Database, now: () => number) {
     }
     return parts
   }
-  const whereSql = (parts: readonly string[]) =>
-    parts.length === 0 ? '' : ` WHERE ${parts.join(' AND ')}`
 
   function sweep(at: number): number {
     const t = table(at)
@@ -134,9 +140,8 @@ export function createDocs(db: Database, now: () => number) {
   function updateMany(at: number, asked: string): number {
     const t = table(at)
     const [where, change] = JSON.parse(asked) as [Where, Change]
-    const { unset = [], ...others } = change
-    const isUnset = unset.length > 0 && !unset.includes('id') && Object.keys(others).length === 0
-    for (let count = isUnset ? unsetMany(t, where, unset) : 0, last: Key = -1; ; ) {
+    const isUnset = isPlainUnset(change)
+    for (let count = isUnset ? unsetMany(t, where, change.unset!) : 0, last: Key = -1; ; ) {
       const bound: SQLInputValue[] = []
       const parts = [
         ...filter(t, where, bound),
