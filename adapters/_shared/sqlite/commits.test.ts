@@ -34,7 +34,7 @@ const least = async (operations: number): Promise<number> => {
   return Math.min(...gaps)
 }
 
-test('a commit waits longer where the one before carried many operations, and only there', async () => {
+test('a commit waits longer where the one before carried many, and only there', async () => {
   const [few, many] = [await least(31), await least(32)]
   // A timer may be early by as much as the loop's clock is behind, and by what it cuts off.
   assert.ok(few < 4, `${few} ms after few`)
