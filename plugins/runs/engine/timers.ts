@@ -46,6 +46,7 @@ export function startTimers({
     // Not before this generation serves, and alone: until then nobody knows the tools that others
     // bring, and the generation before sweeps too. What that gave back goes on at once.
     void host.previousDrained().then(() => every(config.sweep_ms, 'sweep', sweep))
+    void transcripts.begin().catch((error: unknown) => log('warn', 'search', { error }))
     // Not at once: a process has better things to do when it starts, and several that start
     // together come apart.
     void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(

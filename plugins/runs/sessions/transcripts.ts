@@ -284,6 +284,14 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
 
   return {
     indexOf,
+    /** Where nobody has said anything yet, there is nothing of before to go back to. */
+    async begin(): Promise<void> {
+      const all = store.system(transcriptsReason)
+      if ((await all.find(Runs, { limit: 1 })).items.length > 0) return
+      await all
+        .insert(SearchProgresses, { id: transcripts, after: '', done: true })
+        .catch((error: unknown) => hasCode(error, 'DUPLICATE') || Promise.reject(error))
+    },
     /** The run has ended, or has changed since; its document carries the mark. */
     note({ id, orgId }: Pick<Run, 'id' | 'orgId'>): void {
       if (waiting.size >= waitingMax) return
