@@ -168,7 +168,7 @@ const longer: Readonly<Record<string, number>> = {
   'plugins/runs/prompt/context.test.ts': 351,
   'plugins/runs/prompt/planning.test.ts': 395,
   'plugins/runs/runs.test.ts': 503,
-  'plugins/runs/sessions/transcripts.ts': 346,
+  'plugins/runs/sessions/transcripts.ts': 347,
   'plugins/runs/steps/model-call.test.ts': 469,
   'plugins/runs/steps/model-call.ts': 332,
   'plugins/runs/steps/resume-plan.test.ts': 525,

@@ -13,8 +13,11 @@ export type TestFile = {
 
 const home = resolve(import.meta.dirname, '../..')
 const rooms = '{kernel,ports,adapters,plugins,contracts,test}'
-/** Tests that would disturb others in one process say so; nock takes the place of fetch for all. */
-const ownProcess = /^\/\/ own-process\b|^import nock /m
+/**
+ * Tests that would disturb others in one process, or be disturbed, say so. Nock takes the place of
+ * fetch for all; restify changes every response of node:http.
+ */
+const ownProcess = /^\/\/ own-process\b|^import nock |^import .* from 'node:https?'$/m
 
 export function testFiles(): TestFile[] {
   return globSync(`${rooms}/**/*.{test,proof}.ts`, { cwd: home })

@@ -52,7 +52,6 @@ export function createDocs(db: Database, now: () => number) {
 
   const isExpired = ({ expires }: Table, doc: Fields): boolean =>
     expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= now()
-
   function filter(t: Table, where: Where, bound: SQLInputValue[]): string[] {
     const parts = conditions(where, t.has, bound)
     if (t.expires !== undefined) {

@@ -3,7 +3,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { systemClock } from '#adapters/clock/system.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
-import { readEvents, startServer } from '../../../test/kit/server.ts'
+import { readEvents, startServer } from '../../../test/conformance/plugin/server.ts'
 import { SearchProgresses } from '../collections.ts'
 
 const found = { items: [{ id: 'conversations', after: '', done: true }] }

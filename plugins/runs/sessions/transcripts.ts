@@ -287,7 +287,8 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     /** Where nobody has said anything yet, there is nothing of before to go back to. */
     async begin(): Promise<void> {
       const all = store.system(transcriptsReason)
-      if ((await all.find(Runs, { limit: 1 })).items.length > 0) return
+      const { items } = await all.find(Runs, { where: { id: { gt: '' } }, limit: 1 })
+      if (items.length > 0) return
       await all
         .insert(SearchProgresses, { id: transcripts, after: '', done: true })
         .catch((error: unknown) => hasCode(error, 'DUPLICATE') || Promise.reject(error))
