@@ -232,6 +232,16 @@ test('the kernel stays small', () => {
     assert.ok(linesIn(folder) <= most, `${what} has ${linesIn(folder)} lines`)
 })
 
+test('constants are written like all other names', () => {
+  complain(
+    files.flatMap(file =>
+      linesOf(file).flatMap((text, i) =>
+        /^(?:export )?const [A-Z][A-Z0-9_]*\b/.test(text) ? [`${file}:${i + 1} ${text}`] : [],
+      ),
+    ),
+  )
+})
+
 test('every test file runs its tests', () => {
   complain(
     files

@@ -2,12 +2,12 @@
 // every file system.
 import { fault } from '#contracts/faults.ts'
 
-const ORGANISATION = /^[a-z0-9][a-z0-9_-]{0,63}$/
-const HASH = /^[0-9a-f]{64}$/
+const organisationPattern = /^[a-z0-9][a-z0-9_-]{0,63}$/
+const hashPattern = /^[0-9a-f]{64}$/
 
 /** INVALID_FIELD unless it is a plain lower-case name, such as a UUID. */
 export function checkedOrganisation(orgId: string): string {
-  if (typeof orgId !== 'string' || !ORGANISATION.test(orgId))
+  if (typeof orgId !== 'string' || !organisationPattern.test(orgId))
     throw fault('INVALID_FIELD', {
       field: 'orgId',
       why: 'must be 1 to 64 lower-case letters, digits, hyphens and underscores',
@@ -16,11 +16,11 @@ export function checkedOrganisation(orgId: string): string {
 }
 
 /** Any other text is no hash, and is answered like an absent blob. */
-export const isHash = (hash: string): boolean => typeof hash === 'string' && HASH.test(hash)
+export const isHash = (hash: string): boolean => typeof hash === 'string' && hashPattern.test(hash)
 
 /** `<organisation>/<hash>`. */
 export const isAddress = (address: string): boolean =>
-  ORGANISATION.test(address.slice(0, Math.max(0, address.indexOf('/')))) &&
+  organisationPattern.test(address.slice(0, Math.max(0, address.indexOf('/')))) &&
   isHash(address.slice(address.indexOf('/') + 1))
 
 /** Checks the offsets of a read. */

@@ -11,7 +11,7 @@ import { systemClock } from '../clock/system.ts'
 import adapter, { fileBlobs } from './file.ts'
 
 const clock = systemClock()
-const ORG = '01890000-0000-7000-8000-00000000000a'
+const ownOrg = '01890000-0000-7000-8000-00000000000a'
 const home = await fs.mkdtemp(join(tmpdir(), 'blobs-'))
 const folder = (): Promise<string> => fs.mkdtemp(join(home, 'blobs-'))
 
@@ -64,7 +64,7 @@ test('a full disk leaves no file behind', async () => {
   const root = await folder()
   const engine = await fileBlobs({ root, clock, files: smallDisk(15_000) as unknown as typeof fs })
   await engine
-    .within(ORG)
+    .within(ownOrg)
     .put(chunks(new Uint8Array(20_000)))
     .then(
       () => assert.unreachable(),
@@ -77,11 +77,11 @@ test('a full disk leaves no file behind', async () => {
 test('files and folders are for their owner alone', async () => {
   const root = join(await folder(), 'deep', 'blobs')
   const engine = await fileBlobs({ root, clock })
-  const { hash } = await engine.within(ORG).put(chunks(new Uint8Array(10)))
+  const { hash } = await engine.within(ownOrg).put(chunks(new Uint8Array(10)))
   const modeOf = async (...path: string[]) =>
     ((await fs.stat(join(root, ...path))).mode & 0o777).toString(8)
-  assert.is(await modeOf(ORG, hash.slice(0, 2), hash), '600')
-  for (const path of [[], [ORG], [ORG, hash.slice(0, 2)], ['.temporary']])
+  assert.is(await modeOf(ownOrg, hash.slice(0, 2), hash), '600')
+  for (const path of [[], [ownOrg], [ownOrg, hash.slice(0, 2)], ['.temporary']])
     assert.is(await modeOf(...path), '700')
   await engine.close()
 })
@@ -109,9 +109,9 @@ test('the file and each new folder above it are synced before a put resolves', a
   }
   const engine = await fileBlobs({ root, clock, files: { ...fs, open: open as typeof fs.open } })
   synced.length = 0
-  const { hash } = await engine.within(ORG).put(chunks(new Uint8Array(10)))
+  const { hash } = await engine.within(ownOrg).put(chunks(new Uint8Array(10)))
   assert.match(synced[0]!, /^\/\.temporary\//)
-  assert.equal(synced.slice(1), [`/${ORG}`, '', `/${ORG}/${hash.slice(0, 2)}`])
+  assert.equal(synced.slice(1), [`/${ownOrg}`, '', `/${ownOrg}/${hash.slice(0, 2)}`])
   await engine.close()
 })
 test('the URL names the folder; without a path it is blobs within the data folder', async () => {

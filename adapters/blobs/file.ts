@@ -21,10 +21,10 @@ import {
 import { closableWork, type ClosableWork } from '../_shared/closable.ts'
 import { folderOf } from '../_shared/options.ts'
 
-const WHAT = 'The blob store'
-const READ_BYTES = 65_536
+const serviceName = 'The blob store'
+const readBytes = 65_536
 /** Milliseconds after which an idle temporary file belongs to a dead process. */
-const STALE_MS = 3_600_000
+const staleMs = 3_600_000
 
 type Place = {
   readonly root: string
@@ -99,7 +99,7 @@ const fileBlobsOf =
         try {
           for (let at = start; at < end; ) {
             const { bytesRead, buffer } = await handle.read({
-              buffer: Buffer.allocUnsafe(Math.min(READ_BYTES, end - at)),
+              buffer: Buffer.allocUnsafe(Math.min(readBytes, end - at)),
               position: at,
             })
             signal?.throwIfAborted()
@@ -190,9 +190,9 @@ export async function fileBlobs({
     .then(found => found.mtimeMs)
     .finally(() => handle.close())
   await files.rm(probe)
-  await sweepFolder(temporary, { now, idleMs: STALE_MS, files })
+  await sweepFolder(temporary, { now, idleMs: staleMs, files })
 
-  const gate = closableWork(WHAT)
+  const gate = closableWork(serviceName)
   const { check } = gate
   return {
     within: fileBlobsOf({ root, temporary, clock, files }, gate),
@@ -203,7 +203,7 @@ export async function fileBlobs({
     async ping() {
       check()
       await files.stat(temporary).catch(() => {
-        throw fault('UNAVAILABLE', { what: WHAT, why: 'its folder cannot be read' })
+        throw fault('UNAVAILABLE', { what: serviceName, why: 'its folder cannot be read' })
       })
     },
     close: () => gate.close(),

@@ -8,18 +8,18 @@ import { checkedOrganisation, checkedRange, isHash } from '../_shared/blob-names
 import { closedFault, closable } from '../_shared/closable.ts'
 import { wholeOption } from '../_shared/options.ts'
 
-const WHAT = 'The blob store'
-const BYTES_MAX = 268_435_456
-const READ_BYTES = 65_536
+const serviceName = 'The blob store'
+const bytesMaxUsual = 268_435_456
+const readBytes = 65_536
 
 export function memoryBlobs({
-  bytesMax: storeBytesMax = BYTES_MAX,
+  bytesMax: storeBytesMax = bytesMaxUsual,
 }: {
   bytesMax?: number
 } = {}): BlobsEngine {
   const blobs = new Map<string, Buffer>()
   let stored = 0
-  const { check, shut } = closable(WHAT)
+  const { check, shut } = closable(serviceName)
   const closing = new AbortController()
   return {
     within(orgId) {
@@ -54,10 +54,10 @@ export function memoryBlobs({
           const whole = isHash(hash) ? blobs.get(keyOf(hash)) : undefined
           if (whole === undefined) throw fault('NOT_FOUND', { what: 'blob' })
           const stop = Math.min(end, whole.length)
-          for (let at = start; at < stop; at += READ_BYTES) {
+          for (let at = start; at < stop; at += readBytes) {
             signal?.throwIfAborted()
             check()
-            yield Uint8Array.from(whole.subarray(at, Math.min(stop, at + READ_BYTES)))
+            yield Uint8Array.from(whole.subarray(at, Math.min(stop, at + readBytes)))
           }
         },
         async stat(hash) {
@@ -84,7 +84,7 @@ export function memoryBlobs({
     },
     async close() {
       if (!shut()) return
-      closing.abort(closedFault(WHAT))
+      closing.abort(closedFault(serviceName))
       blobs.clear()
     },
   }
@@ -94,6 +94,6 @@ export default defineAdapter<BlobsEngine>({
   port: 'blobs',
   scheme: 'memory',
   ephemeral: true,
-  options: { bytes_max: `What it holds at most, in bytes; default ${BYTES_MAX}.` },
-  open: async ({ url }) => memoryBlobs({ bytesMax: wholeOption(url, 'bytes_max', BYTES_MAX) }),
+  options: { bytes_max: `What it holds at most, in bytes; default ${bytesMaxUsual}.` },
+  open: async ({ url }) => memoryBlobs({ bytesMax: wholeOption(url, 'bytes_max', bytesMaxUsual) }),
 })

@@ -17,7 +17,7 @@ import { systemClock } from '../clock/system.ts'
 import adapter, { mongoBlobs } from './mongodb.ts'
 
 const clock = systemClock()
-const ORG = '01890000-0000-7000-8000-00000000000a'
+const ownOrg = '01890000-0000-7000-8000-00000000000a'
 const dayMs = 86_400_000
 
 /** A database of its own. `leftovers`: chunks of no file, and notes of uploads. */
@@ -82,7 +82,7 @@ else {
     async (engine, { url, files, leftovers }) => {
       const [one, other] = await putFromTwo({
         url: url.href,
-        orgId: ORG,
+        orgId: ownOrg,
         bytes: 600_000,
         times: 12,
       })
@@ -91,13 +91,16 @@ else {
         [new Set(one).size, await files.countDocuments(), await leftovers()],
         [12, 12, []],
       )
-      assert.is((await whole(engine.within(ORG), one![3]!)).equals(Buffer.alloc(600_000, 4)), true)
+      assert.is(
+        (await whole(engine.within(ownOrg), one![3]!)).equals(Buffer.alloc(600_000, 4)),
+        true,
+      )
     },
   )
   on(
     '40 MiB go through in pieces, in and out, and no more than some of them are held',
     async engine => {
-      const blobs = engine.within(ORG)
+      const blobs = engine.within(ownOrg)
       const bytes = 40 * 1_048_576
       const { watched, most } = retainedBuffers()
       const { hash } = await blobs.put(watched(pattern(bytes)))
@@ -111,10 +114,10 @@ else {
     "what a process that is gone left is swept after a day of the server's clock; what " +
       'another writes now is spared',
     async (engine, { open, files, pieces, uploads }) => {
-      const { hash } = await engine.within(ORG).put(chunks(Buffer.alloc(300_000, 1)))
+      const { hash } = await engine.within(ownOrg).put(chunks(Buffer.alloc(300_000, 1)))
       const finished = (await files.findOne())!
       const gate = Promise.withResolvers<void>()
-      const going = engine.within(ORG).put(
+      const going = engine.within(ownOrg).put(
         (async function* () {
           yield Buffer.alloc(3_000_000, 2)
           await gate.promise
@@ -146,8 +149,8 @@ else {
       const { hash: second } = await going
       assert.equal(
         [
-          (await whole(engine.within(ORG), hash)).length,
-          (await whole(engine.within(ORG), second)).length,
+          (await whole(engine.within(ownOrg), hash)).length,
+          (await whole(engine.within(ownOrg), second)).length,
         ],
         [300_000, 3_000_010],
       )
@@ -158,27 +161,27 @@ else {
       'a blob with a hole says so',
     async (engine, { url, pieces }) => {
       const bytes = Buffer.alloc(700_000, 'xyz')
-      const { hash } = await engine.within(ORG).put(chunks(bytes))
+      const { hash } = await engine.within(ownOrg).put(chunks(bytes))
       const { db, close } = await connect(url)
       const bucket = new GridFSBucket(db, { bucketName: 'blobs' })
       assert.ok(
         Buffer.concat(
-          await Array.fromAsync(bucket.openDownloadStreamByName(`${ORG}/${hash}`)),
+          await Array.fromAsync(bucket.openDownloadStreamByName(`${ownOrg}/${hash}`)),
         ).equals(bytes),
       )
       await once(
-        bucket.openUploadStream(`${ORG}/${'0'.repeat(64)}`, { chunkSizeBytes: 1000 }).end(bytes),
+        bucket.openUploadStream(`${ownOrg}/${'0'.repeat(64)}`, { chunkSizeBytes: 1000 }).end(bytes),
         'finish',
       )
       assert.ok(
-        (await whole(engine.within(ORG), '0'.repeat(64), { start: 1500, end: 3500 })).equals(
+        (await whole(engine.within(ownOrg), '0'.repeat(64), { start: 1500, end: 3500 })).equals(
           bytes.subarray(1500, 3500),
         ),
       )
       await pieces.deleteOne({ n: 1, data: { $exists: true } })
       assert.ok(
         hasCode(
-          await whole(engine.within(ORG), hash).catch((error: unknown) => error),
+          await whole(engine.within(ownOrg), hash).catch((error: unknown) => error),
           'UNAVAILABLE',
         ),
       )
@@ -190,7 +193,7 @@ else {
     async (direct, { url, uploads }) => {
       const proxy = await startProxy(() => [Number(url.port)], url.hostname)
       const through = new URL(url)
-      const { hash } = await direct.within(ORG).put(chunks(Buffer.from('here')))
+      const { hash } = await direct.within(ownOrg).put(chunks(Buffer.from('here')))
       through.port = String(proxy.port)
       for (const [name, value] of Object.entries({
         directConnection: 'true',
@@ -198,7 +201,7 @@ else {
       }))
         through.searchParams.set(name, value)
       const engine = await adapter.open(opening(through.href, { clock }))
-      const blobs = engine.within(ORG)
+      const blobs = engine.within(ownOrg)
       await using ending = new AsyncDisposableStack()
       ending.defer(() => proxy.close())
       ending.defer(() => engine.close())
@@ -233,7 +236,7 @@ else {
   on(
     'an upload that was swept meanwhile fails and leaves no file that cannot be read',
     async (engine, { files, pieces, uploads }) => {
-      const putting = engine.within(ORG).put(
+      const putting = engine.within(ownOrg).put(
         (async function* () {
           yield Buffer.alloc(3_000_000, 1)
           await uploads.deleteMany({})

@@ -25,7 +25,7 @@ type Chunk = { _id: ObjectId; files_id: ObjectId; n: number; data: Binary }
  */
 type Upload = { _id: ObjectId; at: Date }
 
-const WHAT = 'The blob store'
+const serviceName = 'The blob store'
 const bucketName = 'blobs'
 /** GridFS's own size of a chunk, and so many go in one message: what a put holds in memory. */
 const chunkBytes = 255 * 1024
@@ -87,7 +87,7 @@ export async function mongoBlobs({
       chunks.createIndexes([{ name: 'files_id_1_n_1', key: { files_id: 1, n: 1 }, unique: true }]),
     ]),
   )
-  const { check, track, signal: closing, close: closeGate } = closableWork(WHAT)
+  const { check, track, signal: closing, close: closeGate } = closableWork(serviceName)
   let sweptAt = clock.monotonic()
 
   /**
@@ -146,7 +146,10 @@ export async function mongoBlobs({
       }
     }
     const lost = () =>
-      fault('UNAVAILABLE', { what: WHAT, why: 'the upload stood still for a day and was swept' })
+      fault('UNAVAILABLE', {
+        what: serviceName,
+        why: 'the upload stood still for a day and was swept',
+      })
     let blob: Blob | undefined
     try {
       for await (const together of cut(measured())) {
@@ -231,7 +234,7 @@ export async function mongoBlobs({
         const isThere = await orFault(files.findOne({ _id: file._id }, { projection: { _id: 1 } }))
         // The blob was removed while it was read.
         throw isThere
-          ? fault('UNAVAILABLE', { what: WHAT, why: 'a part of this blob is missing' })
+          ? fault('UNAVAILABLE', { what: serviceName, why: 'a part of this blob is missing' })
           : fault('NOT_FOUND', { what: 'blob' })
       },
       async stat(hash) {

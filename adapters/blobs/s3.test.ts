@@ -19,7 +19,7 @@ import { scopedBlobs } from '../../test/conformance/scoped.ts'
 import { systemClock } from '../clock/system.ts'
 import adapter from './s3.ts'
 
-const ORG = '01890000-0000-7000-8000-00000000000a'
+const ownOrg = '01890000-0000-7000-8000-00000000000a'
 const s3Url = process.env['S3_URL']
 const clock = systemClock()
 const home = await fs.mkdtemp(join(tmpdir(), 'blobs-s3-'))
@@ -99,19 +99,19 @@ else {
     const url = place()
     const [one, other] = await putFromTwo({
       url,
-      orgId: ORG,
+      orgId: ownOrg,
       bytes: 600_000,
       times: 8,
       env: { ...keys, DATA_DIR: home },
     })
     assert.equal([one, new Set(one).size, await leftovers()], [other, 8, []])
     const engine = await open(url)
-    assert.ok((await whole(engine.within(ORG), one![3]!)).equals(Buffer.alloc(600_000, 4)))
+    assert.ok((await whole(engine.within(ownOrg), one![3]!)).equals(Buffer.alloc(600_000, 4)))
     await engine.close()
   })
   test('s3: 40 MiB go in and out in pieces, and memory holds only some of them', async () => {
     const engine = await open(place())
-    const blobs = engine.within(ORG)
+    const blobs = engine.within(ownOrg)
     const bytes = 40 * 1_048_576
     const { watched, most } = retainedBuffers()
     const { hash } = await blobs.put(watched(pattern(bytes)))
@@ -147,9 +147,9 @@ test('s3: the signature covers the hash of the blob; a stored blob is not sent a
     }
   })
   const engine = await open(url)
-  const { hash } = await engine.within(ORG).put(chunks(Buffer.alloc(100_000, 'z')))
-  await engine.within(ORG).put(chunks(Buffer.alloc(100_000, 'z')))
-  const path = `/bucket/${ORG}/${hash}`
+  const { hash } = await engine.within(ownOrg).put(chunks(Buffer.alloc(100_000, 'z')))
+  await engine.within(ownOrg).put(chunks(Buffer.alloc(100_000, 'z')))
+  const path = `/bucket/${ownOrg}/${hash}`
   assert.equal(asked.slice(1), [`HEAD ${path}`, `PUT ${path}`, `HEAD ${path}`])
   await engine.close()
   await closed(server)
@@ -169,7 +169,7 @@ test('s3: a failed put is retried with all its bytes; a refusal fails at once', 
     else response.writeHead(body.length === 100_000 ? 200 : 400).end()
   })
   const engine = await open(url)
-  const blobs = engine.within(ORG)
+  const blobs = engine.within(ownOrg)
   assert.is((await blobs.put(chunks(Buffer.alloc(100_000)))).bytes, 100_000)
   assert.is(asked.filter(line => line.startsWith('PUT')).length, 3)
   ;[failing, status, asked.length] = [9, 403, 0]
@@ -202,9 +202,9 @@ test('s3: a read goes on after a broken connection; bytes of another hash fail',
     else response.end(rest)
   })
   const engine = await open(url)
-  const blobs = engine.within(ORG)
+  const blobs = engine.within(ownOrg)
   assert.ok((await whole(blobs, hash)).equals(bytes))
-  assert.is(asked.at(-1), `GET /bucket/${ORG}/${hash} bytes=200000-`)
+  assert.is(asked.at(-1), `GET /bucket/${ownOrg}/${hash} bytes=200000-`)
   ;[held, breaks] = [Buffer.alloc(500_000, 'wrong'), false]
   assert.match(
     (await failure(() => whole(blobs, hash))).message,
@@ -232,7 +232,7 @@ test('s3: an error names the absent store; the same engine works when it is back
   )
   const first = await storeThat(answer, port)
   const engine = await open(first.url)
-  const blobs = engine.within(ORG)
+  const blobs = engine.within(ownOrg)
   const { hash } = await blobs.put(chunks(Buffer.from('here')))
   await closed(first.server)
   for (const call of [

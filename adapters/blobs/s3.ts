@@ -11,7 +11,7 @@ import { abortable } from '../_shared/abortable.ts'
 import { checkedOrganisation, checkedRange, isAddress, isHash } from '../_shared/blob-names.ts'
 import { makeFolder } from '../_shared/atomic-file.ts'
 import { closableWork } from '../_shared/closable.ts'
-import { linked, toFault, trying, WHAT, type Store } from './s3/calls.ts'
+import { linked, toFault, trying, serviceName, type Store } from './s3/calls.ts'
 import { spooled } from './s3/spool.ts'
 import { download, isAbsent } from './s3/download.ts'
 import { s3Settings } from './s3/settings.ts'
@@ -36,7 +36,7 @@ type World = {
 }
 export async function s3Blobs({ store, prefix, folder, clock, log }: World): Promise<BlobsEngine> {
   const { sdk, client, bucket: Bucket } = store
-  const { check, track, signal: closing, close } = closableWork(WHAT)
+  const { check, track, signal: closing, close } = closableWork(serviceName)
   const during = async <T>(
     signal: AbortSignal | undefined,
     work: (tries: { clock: Clock; log: Log; signal: AbortSignal }) => Promise<T>,

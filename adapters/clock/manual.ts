@@ -23,7 +23,7 @@ export type ManualClock = Clock & {
 }
 type Sleeper = { readonly wakeAt: number; readonly order: number; readonly wake: () => void }
 
-const START = Date.UTC(2030, 0, 1)
+const startMs = Date.UTC(2030, 0, 1)
 
 /**
  * Mulberry32: small, seeded, good enough to tell two values apart; not cryptographically strong.
@@ -43,7 +43,7 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve))
 }
 
-export function manualClock(start = START, { seed = 1 }: { seed?: number } = {}): ManualClock {
+export function manualClock(start = startMs, { seed = 1 }: { seed?: number } = {}): ManualClock {
   let time = start
   let order = 0
   const sleepers = new Set<Sleeper>()
@@ -124,5 +124,5 @@ export default defineAdapter<ManualClock>({
     seed: 'Where the repeatable randomness begins; default 1.',
   },
   open: async ({ url }) =>
-    manualClock(wholeOption(url, 'start', START), { seed: wholeOption(url, 'seed', 1) }),
+    manualClock(wholeOption(url, 'start', startMs), { seed: wholeOption(url, 'seed', 1) }),
 })

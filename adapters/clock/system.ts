@@ -6,8 +6,8 @@ import { wholeOption } from '../_shared/options.ts'
 import { uuids } from './lib/uuid7.ts'
 
 /** The longest wait of setTimeout; longer sleeps use several. */
-const TIMER_MS_MAX = 2 ** 31 - 1
-const RANDOM_STEPS = 2 ** 47
+const timerMsMax = 2 ** 31 - 1
+const randomSteps = 2 ** 47
 
 function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   if (signal?.aborted) return Promise.reject(signal.reason)
@@ -19,7 +19,7 @@ function sleep(ms: number, signal?: AbortSignal): Promise<void> {
       reject(signal!.reason)
     }
     const wait = (): void => {
-      const part = Math.min(left, TIMER_MS_MAX)
+      const part = Math.min(left, timerMsMax)
       left -= part
       timer = setTimeout(left > 0 ? wait : woken, part).unref()
     }
@@ -39,7 +39,7 @@ export const systemClock = (aheadMs = 0): Clock => ({
   sleep,
   id: uuids({ now: () => Date.now() + aheadMs, randomBytes }),
   randomBytes: count => randomBytes(count),
-  random: () => randomInt(RANDOM_STEPS) / RANDOM_STEPS,
+  random: () => randomInt(randomSteps) / randomSteps,
 })
 
 export default defineAdapter<Clock>({

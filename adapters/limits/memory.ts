@@ -6,17 +6,17 @@ import { closable } from '../_shared/closable.ts'
 import { wholeOption } from '../_shared/options.ts'
 import { evaluate, refunded, type Count } from './lib/rate-limit.ts'
 
-const SUBJECTS_MAX = 100_000
+const subjectsMaxUsual = 100_000
 /** Counts that new subjects share when all own counts are taken. */
-const SHARED_COUNTS = 4096
+const sharedCounts = 4096
 /** Counts that are checked for expiry whenever one is added; this keeps up with new ones. */
-const LOOKED_AT = 4
+const lookedAtOnce = 4
 
 /** FNV-1a, 32 bits (draft-eastlake-fnv). It spreads subjects; it keeps no secret. */
 function spread(text: string): number {
   let hash = 0x811c9dc5
   for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-  return (hash >>> 0) % SHARED_COUNTS
+  return (hash >>> 0) % sharedCounts
 }
 
 /**
@@ -27,7 +27,7 @@ function createCounts(subjectsMax: number) {
   const counts = new Map<string, Count>()
   let oldest: Iterator<[string, Count]> = counts.entries()
   const forgetSome = (now: number): void => {
-    for (let looked = 0; looked < LOOKED_AT; looked++) {
+    for (let looked = 0; looked < lookedAtOnce; looked++) {
       const { done, value } = oldest.next()
       if (done) oldest = counts.entries()
       else if (value[1].until <= now) counts.delete(value[0])
@@ -57,7 +57,7 @@ function createCounts(subjectsMax: number) {
 }
 
 type Options = { clock: Pick<Clock, 'monotonic'>; subjectsMax?: number }
-export function memoryLimits({ clock, subjectsMax = SUBJECTS_MAX }: Options): RateLimiter {
+export function memoryLimits({ clock, subjectsMax = subjectsMaxUsual }: Options): RateLimiter {
   const counts = createCounts(subjectsMax)
   const { check, shut } = closable('The rate limiter')
   return {
@@ -98,8 +98,11 @@ export default defineAdapter<RateLimiter>({
   options: {
     subjects:
       'How many subjects have a count of their own; beyond it, new ones share; default ' +
-      `${SUBJECTS_MAX}.`,
+      `${subjectsMaxUsual}.`,
   },
   open: async ({ url, clock }) =>
-    memoryLimits({ clock, subjectsMax: wholeOption(url, 'subjects', SUBJECTS_MAX, { min: 1 }) }),
+    memoryLimits({
+      clock,
+      subjectsMax: wholeOption(url, 'subjects', subjectsMaxUsual, { min: 1 }),
+    }),
 })

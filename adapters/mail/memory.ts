@@ -8,7 +8,7 @@ export type MemoryMailer = Mailer & {
   /** Oldest first; the last thousand. */
   readonly letters: readonly Email[]
 }
-const LETTERS_MAX = 1000
+const lettersMax = 1000
 
 export function memoryMail(): MemoryMailer {
   const letters: Email[] = []
@@ -20,7 +20,7 @@ export function memoryMail(): MemoryMailer {
       signal?.throwIfAborted()
       checkEmail(letter)
       letters.push({ ...letter })
-      if (letters.length > LETTERS_MAX) letters.shift()
+      if (letters.length > lettersMax) letters.shift()
     },
     async ping() {
       check()

@@ -16,10 +16,10 @@ import {
   type Files,
 } from '../_shared/atomic-file.ts'
 import { closable } from '../_shared/closable.ts'
-import { checkedFrom, checkEmail, compose, FROM_DEFAULT } from './lib/emails.ts'
+import { checkedFrom, checkEmail, compose, fromDefault } from './lib/emails.ts'
 import { folderOf } from '../_shared/options.ts'
 
-const WHAT = 'The outbox'
+const serviceName = 'The outbox'
 
 /**
  * Each email is written elsewhere, synced and moved into place, so that no reader of the folder
@@ -27,7 +27,7 @@ const WHAT = 'The outbox'
  */
 export async function outbox({
   folder,
-  from = FROM_DEFAULT,
+  from = fromDefault,
   clock,
   files = nodeFiles,
 }: {
@@ -41,7 +41,7 @@ export async function outbox({
   await makeFolder(temporary, { files })
   // A data folder has one server, so files that lie here now belong to no process.
   await sweepFolder(temporary, { now: Infinity, idleMs: 0, files })
-  const { check, shut } = closable(WHAT)
+  const { check, shut } = closable(serviceName)
   return {
     async send(letter, { signal } = {}) {
       check()
@@ -66,7 +66,7 @@ export async function outbox({
         throw fault(
           'UNAVAILABLE',
           {
-            what: WHAT,
+            what: serviceName,
             why: isFull(error)
               ? 'its disk is full'
               : `its folder cannot be written (${codeOf(error) ?? 'unknown error'})`,
@@ -78,7 +78,11 @@ export async function outbox({
     async ping() {
       check()
       await syncFolder(temporary, files).catch((cause: unknown) => {
-        throw fault('UNAVAILABLE', { what: WHAT, why: 'its folder cannot be read' }, { cause })
+        throw fault(
+          'UNAVAILABLE',
+          { what: serviceName, why: 'its folder cannot be read' },
+          { cause },
+        )
       })
     },
     async close() {
@@ -90,11 +94,11 @@ export async function outbox({
 export default defineAdapter<Mailer>({
   port: 'mail',
   scheme: 'outbox',
-  options: { from: `The sender, an address or \`Name <address>\`; default ${FROM_DEFAULT}.` },
+  options: { from: `The sender, an address or \`Name <address>\`; default ${fromDefault}.` },
   open: async ({ url, dataDir, clock }) =>
     outbox({
       folder: folderOf(url, { dataDir, name: 'outbox' }),
-      from: url.searchParams.get('from') ?? FROM_DEFAULT,
+      from: url.searchParams.get('from') ?? fromDefault,
       clock,
     }),
 })

@@ -4,14 +4,14 @@ import { defineAdapter, type Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Mailer } from '#ports/mail.ts'
 import { closedFault, closable } from '../_shared/closable.ts'
-import { checkedFrom, checkEmail, FROM_DEFAULT, mailLibrary, messageOf } from './lib/emails.ts'
+import { checkedFrom, checkEmail, fromDefault, mailLibrary, messageOf } from './lib/emails.ts'
 import { wholeOption } from '../_shared/options.ts'
 
-const WHAT = 'The mail server'
-const PORTS = { implicit: 465, starttls: 587, none: 25 }
-type Tls = keyof typeof PORTS
-const CONNECTIONS_MAX = 5
-const TIMEOUT_MS = 20_000
+const serviceName = 'The mail server'
+const portsUsual = { implicit: 465, starttls: 587, none: 25 }
+type Tls = keyof typeof portsUsual
+const connectionsMax = 5
+const timeoutMsUsual = 20_000
 
 export type SmtpOptions = {
   host: string
@@ -60,14 +60,14 @@ export function smtp({
   from,
   user,
   password,
-  timeoutMs = TIMEOUT_MS,
+  timeoutMs = timeoutMsUsual,
   clock,
   log,
 }: SmtpOptions): Mailer {
   checkedFrom(from)
   const transport = mailLibrary().createTransport({
     pool: true,
-    maxConnections: CONNECTIONS_MAX,
+    maxConnections: connectionsMax,
     maxRequeues: 1,
     host,
     port,
@@ -80,16 +80,16 @@ export function smtp({
     dnsTimeout: timeoutMs,
     ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
   })
-  const { check, shut } = closable(WHAT)
+  const { check, shut } = closable(serviceName)
   const closing = new AbortController()
   const refused = (error: unknown, doing: string): Fault => {
-    if (closing.signal.aborted) return closedFault(WHAT)
+    if (closing.signal.aborted) return closedFault(serviceName)
     const { why, code, responseCode } = reasonOf(error)
     log('warn', `mail.${doing}_failed`, {
       code,
       ...(responseCode === undefined ? {} : { responseCode }),
     })
-    return fault('UNAVAILABLE', { what: WHAT, why })
+    return fault('UNAVAILABLE', { what: serviceName, why })
   }
   return {
     async send(letter, { signal } = {}) {
@@ -119,7 +119,7 @@ export function smtp({
     },
     async close() {
       if (!shut()) return
-      closing.abort(closedFault(WHAT))
+      closing.abort(closedFault(serviceName))
       transport.close({ force: true })
     },
   }
@@ -128,16 +128,16 @@ export function smtp({
 /** INVALID_FIELD names the parameter. The URL contains the password and is never quoted. */
 export function smtpOptionsOf(url: URL): Omit<SmtpOptions, 'clock' | 'log'> {
   const tls = url.searchParams.get('tls') ?? (url.port === '465' ? 'implicit' : 'starttls')
-  if (!Object.hasOwn(PORTS, tls))
+  if (!Object.hasOwn(portsUsual, tls))
     throw fault('INVALID_FIELD', { field: 'tls', why: 'must be implicit, starttls or none' })
   if (url.hostname === '')
     throw fault('INVALID_FIELD', { field: 'host', why: 'the setting names no mail server' })
   return {
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: url.port === '' ? PORTS[tls as Tls] : Number(url.port),
+    port: url.port === '' ? portsUsual[tls as Tls] : Number(url.port),
     tls: tls as Tls,
-    from: url.searchParams.get('from') ?? FROM_DEFAULT,
-    timeoutMs: wholeOption(url, 'timeout_ms', TIMEOUT_MS, { min: 100, max: 600_000 }),
+    from: url.searchParams.get('from') ?? fromDefault,
+    timeoutMs: wholeOption(url, 'timeout_ms', timeoutMsUsual, { min: 100, max: 600_000 }),
     ...(url.username === ''
       ? {}
       : { user: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }),
@@ -151,8 +151,8 @@ export default defineAdapter<Mailer>({
     tls:
       'implicit (encrypted from the first byte, port 465), starttls (refuses a server ' +
       'without it) or none; default starttls, on port 465 implicit.',
-    from: `The sender, an address or \`Name <address>\`; default ${FROM_DEFAULT}.`,
-    timeout_ms: `How long the server may be silent; default ${TIMEOUT_MS}.`,
+    from: `The sender, an address or \`Name <address>\`; default ${fromDefault}.`,
+    timeout_ms: `How long the server may be silent; default ${timeoutMsUsual}.`,
   },
   open: async ({ url, clock, log }) => smtp({ ...smtpOptionsOf(url), clock, log }),
 })

@@ -7,10 +7,10 @@ import { closable } from '../_shared/closable.ts'
 import { modelOf } from './lib/model-calls.ts'
 import { servedModel, type Api } from './lib/catalogue.ts'
 import { readConfigFile, type ConfigFile, type ProviderEntry } from './config/config-file.ts'
-import { CONCURRENCY, endpointOf, TIMEOUT_MS, type Vendor } from './lib/endpoint.ts'
+import { concurrencyUsual, endpointOf, timeoutMs, type Vendor } from './lib/endpoint.ts'
 import type { ProviderSettings } from './lib/provider.ts'
 
-const WHAT = 'The model providers'
+const serviceName = 'The model providers'
 type Deps = Pick<AdapterContext, 'secret' | 'clock' | 'log'>
 /**
  * A provider with its part of the catalogue, under the keys that the file gives; `idOf` is what the
@@ -56,8 +56,8 @@ function remoteSettings(
     apiKey,
     api,
     atVendor,
-    concurrency: entry.concurrency ?? CONCURRENCY,
-    timeoutMs: entry.timeout_ms ?? TIMEOUT_MS,
+    concurrency: entry.concurrency ?? concurrencyUsual,
+    timeoutMs: entry.timeout_ms ?? timeoutMs,
     models: entry.models.map((model, n) =>
       servedModel(model, {
         provider: entry.name,
@@ -155,7 +155,7 @@ export async function configured(file: ConfigFile, deps: Deps): Promise<ModelPro
     await Promise.all(parts.map(({ provider }) => provider.close()))
     throw error
   }
-  const { check, shut } = closable(WHAT)
+  const { check, shut } = closable(serviceName)
   const catalogue = parts.flatMap(({ models }) => models)
   return {
     async catalogue() {
@@ -184,7 +184,7 @@ export async function configured(file: ConfigFile, deps: Deps): Promise<ModelPro
       )
       if (down.length > 0)
         throw fault('UNAVAILABLE', {
-          what: WHAT,
+          what: serviceName,
           why: `${down.length} of ${parts.length} cannot serve: ${down.join('; ')}`,
         })
     },

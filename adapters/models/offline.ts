@@ -13,25 +13,25 @@ import {
 } from './lib/model-calls.ts'
 import { asksForSummary, planAsked, toolAsked, type ToolAsk } from './offline/intents.ts'
 import { phrases } from './offline/templates.ts'
-import { MATERIAL_MAX, quotesAbout, type Quote, type Source } from './offline/rank.ts'
+import { materialMax, quotesAbout, type Quote, type Source } from './offline/rank.ts'
 import { languageOf, sentencesOf } from './offline/words.ts'
 import { wholeOption } from '../_shared/options.ts'
 
-const WHAT = 'The offline model'
-const INTERVAL_MS = 15
-const WORDS_PER_BATCH = 3
-const ANSWER_TOKENS_MAX = 1000
-const QUOTES_MAX = 5
-const TOOL_RESULT_MAX = 8000
+const serviceName = 'The offline model'
+const intervalMsUsual = 15
+const wordsPerBatch = 3
+const answerTokensMax = 1000
+const quotesMax = 5
+const toolResultMax = 8000
 /**
  * Characters at either end of a long message in which its question is looked for; all of it is
  * material.
  */
-const QUESTION_MAX = 4096
+const questionMax = 4096
 /** Characters of a message in which a tool's name and its arguments are looked for. */
-const TOOL_ASK_MAX = 65_536
+const toolAskMax = 65_536
 /** A message with more sentences than this brings its own material. */
-const QUESTION_SENTENCES_MAX = 3
+const questionSentencesMax = 3
 
 const models: readonly Model[] = [
   {
@@ -44,8 +44,8 @@ const models: readonly Model[] = [
       'attachments and of the conversation that best match the question, writes numbered ' +
       'plans and calls tools by name. It serves until the operator connects a language ' +
       'model by the setting MODELS_URL.',
-    contextTokens: tokensOf(MATERIAL_MAX),
-    outputTokensMax: ANSWER_TOKENS_MAX,
+    contextTokens: tokensOf(materialMax),
+    outputTokensMax: answerTokensMax,
     price: { inputPer1k: 0, outputPer1k: 1, minimum: 1 },
     supports: { tools: true, reasoning: false, prefill: true, resume: false },
   },
@@ -55,8 +55,8 @@ type Words = (typeof phrases)[keyof typeof phrases]
 type Answer = { readonly text: string; readonly tool?: ToolAsk }
 
 const questionPartOf = (message: string): string =>
-  message.length > 2 * QUESTION_MAX
-    ? `${message.slice(0, QUESTION_MAX)}\n${message.slice(-QUESTION_MAX)}`
+  message.length > 2 * questionMax
+    ? `${message.slice(0, questionMax)}\n${message.slice(-questionMax)}`
     : message
 
 /**
@@ -71,10 +71,10 @@ function materialOf(
   const sources: Source[] = attachments
     .filter(({ text }) => text.trim() !== '')
     .map(({ name, text }) => ({ name, text }))
-  const long = message.length > 2 * QUESTION_MAX
+  const long = message.length > 2 * questionMax
   const sentences = sentencesOf(questionPartOf(message))
   let question = message
-  if (long || sentences.length > QUESTION_SENTENCES_MAX) {
+  if (long || sentences.length > questionSentencesMax) {
     // The question is the sentence with a question mark, or else the first sentence.
     const asking = Math.max(
       0,
@@ -106,7 +106,7 @@ function toolResultsAnswer(
     one => one.role === 'assistant' && (one.toolCalls?.length ?? 0) > 0,
   )
   const name = calls?.role === 'assistant' ? (calls.toolCalls?.[0]?.name ?? '') : ''
-  return { text: `${words.toolSaid(name)}\n\n${results.join('\n\n').slice(0, TOOL_RESULT_MAX)}` }
+  return { text: `${words.toolSaid(name)}\n\n${results.join('\n\n').slice(0, toolResultMax)}` }
 }
 
 function planAnswer(steps: readonly string[], message: string, words: Words): Answer {
@@ -129,7 +129,7 @@ async function materialAnswer(
   const summary = asksForSummary(question) && (attachments.length > 0 || sources.length > 0)
   const quotes = await quotesAbout(summary ? undefined : question, {
     sources,
-    most: QUOTES_MAX,
+    most: quotesMax,
     turn,
   })
   if (quotes.length > 0) return { text: quoted(quotes, summary ? words.summary : words.found) }
@@ -151,7 +151,7 @@ async function answerTo(request: ModelRequest, turn: () => Promise<void>): Promi
   const words = phrases[languageOf(message)]
   const results = toolResultsSince(messages)
   if (results.length > 0) return toolResultsAnswer(messages, results, words)
-  const tool = toolAsked(message.slice(0, TOOL_ASK_MAX), tools)
+  const tool = toolAsked(message.slice(0, toolAskMax), tools)
   if (tool !== undefined)
     return tool.arguments === undefined
       ? { text: words.badArguments(tool.name) }
@@ -180,12 +180,12 @@ function wordsOf(text: string): string[] {
 
 export function offline({
   clock,
-  intervalMs = INTERVAL_MS,
+  intervalMs = intervalMsUsual,
 }: {
   clock: Clock
   intervalMs?: number
 }): ModelProvider {
-  const { check, shut } = closable(WHAT)
+  const { check, shut } = closable(serviceName)
   const closing = new AbortController()
 
   async function* written(
@@ -195,10 +195,10 @@ export function offline({
     const cut = tokensOf(text.length) > most
     const words = wordsOf(cut ? text.slice(0, most * 4) : text)
     let characters = 0
-    for (let at = 0; at < words.length; at += WORDS_PER_BATCH) {
+    for (let at = 0; at < words.length; at += wordsPerBatch) {
       if (intervalMs > 0) await clock.sleep(intervalMs, signal)
       signal.throwIfAborted()
-      const part = words.slice(at, at + WORDS_PER_BATCH).join('')
+      const part = words.slice(at, at + wordsPerBatch).join('')
       characters += part.length
       yield [{ type: 'text', text: part }]
     }
@@ -243,7 +243,7 @@ export function offline({
           ? text.slice(request.prefill.length)
           : text
       yield* written(rest, {
-        most: Math.min(request.outputTokensMax ?? ANSWER_TOKENS_MAX, ANSWER_TOKENS_MAX),
+        most: Math.min(request.outputTokensMax ?? answerTokensMax, answerTokensMax),
         input,
         signal,
       })
@@ -252,7 +252,7 @@ export function offline({
       check()
     },
     async close() {
-      if (shut()) closing.abort(closedFault(WHAT))
+      if (shut()) closing.abort(closedFault(serviceName))
     },
   }
 }
@@ -262,8 +262,12 @@ export default defineAdapter<ModelProvider>({
   scheme: 'offline',
   options: {
     interval_ms:
-      'Pause before each few words, so that a person sees them come; ' + `default ${INTERVAL_MS}.`,
+      'Pause before each few words, so that a person sees them come; ' +
+      `default ${intervalMsUsual}.`,
   },
   open: async ({ url, clock }) =>
-    offline({ clock, intervalMs: wholeOption(url, 'interval_ms', INTERVAL_MS, { max: 60_000 }) }),
+    offline({
+      clock,
+      intervalMs: wholeOption(url, 'interval_ms', intervalMsUsual, { max: 60_000 }),
+    }),
 })

@@ -71,7 +71,7 @@ const chunk = (delta: object, finish: string | null = null, more: object = {}) =
   choices: [{ index: 0, delta, finish_reason: finish }],
   ...more,
 })
-const DONE = frame('[DONE]')
+const doneFrame = frame('[DONE]')
 
 test('at OpenAI itself it speaks responses, with the key from the environment', async () => {
   const events = [
@@ -104,7 +104,7 @@ test('at OpenAI itself it speaks responses, with the key from the environment', 
       '/v1/chat/completions',
       ({ max_completion_tokens: most, max_tokens: old }) => most === 2048 && old === undefined,
     )
-    .reply(200, frame(chunk({ content: 'Hi' }, 'stop')) + DONE, {
+    .reply(200, frame(chunk({ content: 'Hi' }, 'stop')) + doneFrame, {
       'content-type': 'text/event-stream',
     })
   assert.is(
@@ -128,7 +128,7 @@ test('Ollama: a whole call in one chunk without index, deliberation in `reasonin
     }),
     chunk({ content: '' }, 'stop'),
     { ...chunk({}), choices: [], usage: { prompt_tokens: 3, completion_tokens: 4 } },
-    DONE,
+    doneFrame,
   ])
   assert.equal(
     deltas.map(({ type }) => type),
@@ -147,7 +147,7 @@ test('calls that all say index 0 differ by their ids; a call without an id gets 
     chunk({ tool_calls: [{ index: 0, id: 'b', function: { name: 'add', arguments: '{"a":2}' } }] }),
     chunk({ tool_calls: [{ index: 1, function: { name: 'add', arguments: '{"a":3}' } }] }),
     chunk({}, 'tool_calls'),
-    DONE,
+    doneFrame,
   ])
   const calls = deltas.flatMap(delta => (delta.type === 'tool_call' ? [delta.call] : []))
   assert.equal(
@@ -167,7 +167,7 @@ test('vLLM: running counts, comments, `reasoning_content`, a status as error cod
     chunk({ reasoning_content: 'So.' }, null, counted(1)),
     chunk({ content: 'A' }, null, counted(2)),
     chunk({ content: 'B' }, 'stop', counted(3)),
-    DONE,
+    doneFrame,
   ])
   assert.equal(deltas, [
     { type: 'reasoning', text: 'So.' },
@@ -204,7 +204,7 @@ test('llama.cpp says that its window is too small; DeepSeek that it gave up', as
   assert.is(textOf(deltas), 'A')
 })
 test('a finish of tool_calls without a call is a stop; an answer must be a stream', async () => {
-  assert.equal((await recorded([chunk({ content: 'A' }, 'tool_calls'), DONE])).deltas.at(-1), {
+  assert.equal((await recorded([chunk({ content: 'A' }, 'tool_calls'), doneFrame])).deltas.at(-1), {
     type: 'finish',
     reason: 'stop',
   })
@@ -223,7 +223,7 @@ test('a call that the content filter cuts is not made', async () => {
   const { deltas } = await recorded([
     chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'add', arguments: '{"a":1}' } }] }),
     chunk({}, 'content_filter'),
-    DONE,
+    doneFrame,
   ])
   assert.equal(
     deltas.map(({ type }) => type),

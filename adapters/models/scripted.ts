@@ -10,18 +10,18 @@ import {
   number,
   options,
   scriptOf,
-  TOKENS_MAX,
+  tokensMax,
   type Script,
   type Settings,
 } from './scripted/script.ts'
 
-const WHAT = 'The scripted model'
-const REMEMBERED_MAX = 1000
+const serviceName = 'The scripted model'
+const rememberedMax = 1000
 /**
  * What a run may cost is held before it starts: a cap far above what is written would hold credits
  * that are never taken.
  */
-const ANSWER_TOKENS_MIN = 1000
+const answerTokensMin = 1000
 
 type Stage = {
   readonly input: number
@@ -99,8 +99,8 @@ export function scripted({
       isDefault: true,
       description:
         'A test double, no language model: it writes numbered tokens at the pace that it is told.',
-      contextTokens: TOKENS_MAX,
-      outputTokensMax: Math.max(ANSWER_TOKENS_MIN, number(settings, 'tokens', 20)),
+      contextTokens: tokensMax,
+      outputTokensMax: Math.max(answerTokensMin, number(settings, 'tokens', 20)),
       price: { inputPer1k: 0, outputPer1k: 1, minimum: 1 },
       supports: {
         tools: true,
@@ -110,7 +110,7 @@ export function scripted({
       },
     },
   ]
-  const { check, shut } = closable(WHAT)
+  const { check, shut } = closable(serviceName)
   const closing = new AbortController()
   const failures = new Map<string, number>()
 
@@ -124,7 +124,7 @@ export function scripted({
     const before = failures.get(message) ?? 0
     failures.delete(message)
     failures.set(message, before + 1)
-    if (failures.size > REMEMBERED_MAX) failures.delete(failures.keys().next().value!)
+    if (failures.size > rememberedMax) failures.delete(failures.keys().next().value!)
     return before < number(asked, 'fail_calls', 0)
   }
   return {
@@ -160,7 +160,7 @@ export function scripted({
       check()
     },
     async close() {
-      if (shut()) closing.abort(closedFault(WHAT))
+      if (shut()) closing.abort(closedFault(serviceName))
     },
   }
 }

@@ -6,11 +6,11 @@ import { closable } from '../_shared/closable.ts'
 import { adopt } from './sqlite/database.ts'
 import { searchEngine } from './sqlite/engine.ts'
 import { createIndex } from './sqlite/collections.ts'
-import { WHAT, type Call } from './sqlite/threads.ts'
+import { serviceName, type Call } from './sqlite/threads.ts'
 import { failureOf, raise } from '../_shared/sqlite/failures.ts'
 
 export function memorySearch(): SearchEngine {
-  const { check, shut } = closable(WHAT)
+  const { check, shut } = closable(serviceName)
   let opened:
     | {
         readonly db: DatabaseSync

@@ -33,7 +33,7 @@ import {
   holding,
 } from './mongodb/passages.ts'
 
-const WHAT = 'The search index'
+const serviceName = 'The search index'
 /** Passages that are copied and written in one batch. */
 const together = 200
 
@@ -50,7 +50,7 @@ export async function mongoSearch({
   clock: Clock
   log?: Log
 }): Promise<SearchEngine> {
-  const { check, track, signal: closing, close: end } = closableWork(WHAT)
+  const { check, track, signal: closing, close: end } = closableWork(serviceName)
   const catalogue = createCatalogue(db, clock, closing)
   const { passages } = catalogue
   await catalogue.ready()

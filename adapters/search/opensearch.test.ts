@@ -8,7 +8,7 @@ import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
 import { opening } from '../../test/conformance/opening.ts'
 import { freshPrefix, openSearchUrl } from '../../test/support/databases/opensearch.ts'
-import { index, ORG, plain } from '../../test/conformance/search/common.ts'
+import { index, ownOrg, plain } from '../../test/conformance/search/common.ts'
 import { searchKit } from '../../test/conformance/search.ts'
 import { systemClock } from '../clock/system.ts'
 import { openSearch } from './opensearch.ts'
@@ -54,33 +54,33 @@ if (openSearchUrl !== undefined)
         ...(body ? { body: JSON.stringify(body) } : {}),
       }).then(response => response.json() as Promise<Record<string, object>>)
     try {
-      await engine.within(ORG).define('c', plain)
-      await index(engine.within(ORG), 'c', [{ id: 'a', text: 'running' }])
+      await engine.within(ownOrg).define('c', plain)
+      await index(engine.within(ownOrg), 'c', [{ id: 'a', text: 'running' }])
       const [first] = Object.keys(await raw('GET', `${prefix}.*`))
       const next = first!.replace('-000001', '-000002')
       await raw('PUT', next, {
-        mappings: { _meta: { org: ORG, collection: 'c', beat: 'the last' } },
+        mappings: { _meta: { org: ownOrg, collection: 'c', beat: 'the last' } },
         aliases: { [`${next}-filling`]: {} },
       })
       assert.equal(
         await engine.addresses({ limit: 10 }),
-        [`${ORG}/c`],
+        [`${ownOrg}/c`],
         'what is being filled is no collection yet',
       )
       await raw('PUT', `${first}/_block/write`)
-      const waiting = patient.within(ORG).index('c', [{ id: 'b', text: 'runs' }])
-      await engine.within(ORG).define('c', { languages: ['en'] })
+      const waiting = patient.within(ownOrg).index('c', [{ id: 'b', text: 'runs' }])
+      await engine.within(ownOrg).define('c', { languages: ['en'] })
       assert.equal((await waiting).errors, [])
       assert.equal(
-        (await engine.within(ORG).query('c', { text: 'run' })).hits.map(({ id }) => id).sort(),
+        (await engine.within(ownOrg).query('c', { text: 'run' })).hits.map(({ id }) => id).sort(),
         ['a', 'b'],
       )
       assert.equal(Object.keys(await raw('GET', `${prefix}.*`)), [next])
       // Defined the same again while a dead one's refusal of writes is still there.
       await raw('PUT', `${next}/_block/write`)
-      await engine.within(ORG).define('c', { languages: ['en'] })
-      await index(engine.within(ORG), 'c', [{ id: 'c', text: 'ran' }])
-      await engine.within(ORG).drop('c')
+      await engine.within(ownOrg).define('c', { languages: ['en'] })
+      await index(engine.within(ownOrg), 'c', [{ id: 'c', text: 'ran' }])
+      await engine.within(ownOrg).drop('c')
     } finally {
       await engine.close()
       await patient.close()
@@ -111,7 +111,7 @@ if (openSearchUrl !== undefined)
     const through = new URL(url.href)
     through.port = String((between.address() as AddressInfo).port)
     const engine = await openSearch(opening(through.href, { clock: systemClock(), secret }))
-    const passages = engine.within(ORG)
+    const passages = engine.within(ownOrg)
     try {
       await passages.define('c', plain)
       await index(passages, 'c', [{ id: 'a', text: 'running' }])

@@ -4,7 +4,7 @@ import type { SearchEngine } from '#ports/search.ts'
 import { checkedOrganisation } from '../_shared/blob-names.ts'
 import { closable } from '../_shared/closable.ts'
 import { createBulk } from './opensearch/bulk.ts'
-import { connect, urlOptions, WHAT } from './opensearch/connection.ts'
+import { connect, urlOptions, serviceName } from './opensearch/connection.ts'
 import { createContents } from './opensearch/export.ts'
 import { createGenerations } from './opensearch/reindex.ts'
 import { createIndices } from './opensearch/indices.ts'
@@ -20,7 +20,7 @@ export async function openSearch({
   const shards = wholeOption(url, 'shards', 1, { min: 1, max: 1024 })
   const asked = wholeOption(url, 'replicas', -1 as number, { max: 16 })
   const connection = connect({ url, clock, secret })
-  const { check, shut } = closable(WHAT)
+  const { check, shut } = closable(serviceName)
   const health = () => connection.call<{ number_of_data_nodes: number }>('GET', '/_cluster/health')
   try {
     const { number_of_data_nodes: nodes } = await health()

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
-import { index, ORG, plain } from '../../test/conformance/search/common.ts'
+import { index, ownOrg, plain } from '../../test/conformance/search/common.ts'
 import { searchKit } from '../../test/conformance/search.ts'
 import { sqliteSearch } from './sqlite.ts'
 
@@ -33,7 +33,7 @@ test('sqlite: only a search makes the file and the thread; a health check does n
     [existsSync(path), existsSync(`${path}.lock`), existsSync(join(at, 'copy.db'))],
     [false, false, false],
   )
-  await engine.within(ORG).collections()
+  await engine.within(ownOrg).collections()
   assert.is(statSync(path).mode & 0o777, 0o600)
   await engine.close()
   rmSync(at, { recursive: true })
@@ -44,10 +44,10 @@ test('sqlite: a second server on the file and a foreign file are refused by name
   const path = join(at, 'search.db')
   const engine = sqliteSearch({ path })
   const second = sqliteSearch({ path })
-  await engine.within(ORG).collections()
+  await engine.within(ownOrg).collections()
   const refused = async (other: typeof second) =>
     other
-      .within(ORG)
+      .within(ownOrg)
       .collections()
       .then(
         () => 'it was opened',
@@ -55,7 +55,7 @@ test('sqlite: a second server on the file and a foreign file are refused by name
       )
   assert.match(await refused(second), /another server has it open/)
   await engine.close()
-  assert.equal(await second.within(ORG).collections(), [], 'tried again, it opens')
+  assert.equal(await second.within(ownOrg).collections(), [], 'tried again, it opens')
   await second.close()
   const foreign = new DatabaseSync(join(at, 'foreign.db'))
   foreign.exec('CREATE TABLE theirs (x)')
@@ -69,7 +69,7 @@ test('sqlite: a second server on the file and a foreign file are refused by name
 test('sqlite: a full quota refuses with STORAGE_FULL; a copy made meanwhile is whole', async () => {
   const at = folder()
   const engine = sqliteSearch({ path: join(at, 'search.db'), bytesMax: 1_000_000 })
-  const passages = engine.within(ORG)
+  const passages = engine.within(ownOrg)
   await passages.define('c', plain)
   await index(passages, 'c', [{ id: 'small', text: 'needle' }])
   const error = await passages
@@ -90,7 +90,7 @@ test('sqlite: a full quota refuses with STORAGE_FULL; a copy made meanwhile is w
   await engine.backup!(join(at, 'copy.db'))
   await engine.close()
   const copy = sqliteSearch({ path: join(at, 'copy.db') })
-  assert.is((await copy.within(ORG).query('c', { text: 'needle' })).hits.length, 2)
+  assert.is((await copy.within(ownOrg).query('c', { text: 'needle' })).hits.length, 2)
   await copy.close()
   rmSync(at, { recursive: true })
 })
@@ -98,7 +98,7 @@ test('sqlite: a full quota refuses with STORAGE_FULL; a copy made meanwhile is w
 test('sqlite: of words that are common every one must be held', async () => {
   const at = folder()
   const engine = sqliteSearch({ path: join(at, 'search.db') })
-  const passages = engine.within(ORG)
+  const passages = engine.within(ownOrg)
   const id = (n: number) => String(n).padStart(5, '0')
   await passages.define('c', plain)
   const fill = async (from: number, count: number, textOf: (n: number) => string) =>

@@ -10,7 +10,7 @@ import { searchEngine } from './sqlite/engine.ts'
 import type { Thread } from './sqlite/threads.ts'
 import { quotaOf, sqliteOptions } from '../_shared/sqlite/sharing.ts'
 
-const WHAT = 'The search index'
+const serviceName = 'The search index'
 
 type Threads = {
   readonly writer: Thread
@@ -29,7 +29,7 @@ function pathOf({ url, dataDir }: Pick<AdapterContext, 'url' | 'dataDir'>): stri
   if (path === '' && url.host === '') return join(dataDir, 'search.db')
   if (path.endsWith('/') || url.host !== '')
     throw fault('UNAVAILABLE', {
-      what: WHAT,
+      what: serviceName,
       why: 'its URL is written sqlite:./folder/file.db or sqlite:///folder/file.db',
     })
   return resolve(path)
@@ -74,7 +74,7 @@ export function sqliteSearch({
   readonly path: string
   readonly bytesMax?: number
 }): SearchEngine {
-  const { check, shut } = closable(WHAT)
+  const { check, shut } = closable(serviceName)
   let threads: Promise<Threads> | undefined
   let closing: Promise<void> | undefined
   const started = (): Promise<Threads> => {

@@ -8,7 +8,7 @@ import { codeFields, reasons, Users, type User } from './collections.ts'
 import type { KeysService } from './keys.ts'
 import type { Passwords } from './passwords.ts'
 import type { UserStatusCache } from './user-status-cache.ts'
-import { FOUNDER, normalEmail, onlyOnce, type UsersService } from './users.ts'
+import { founderRole, normalEmail, onlyOnce, type UsersService } from './users.ts'
 
 type Deps = {
   store: ScopedStorage
@@ -82,7 +82,10 @@ export function createAccounts({
       if (verified === undefined)
         throw fault('CONFLICT', { why: 'there is an account with this e-mail address' })
       const { id, orgId } = await users.settle(verified)
-      const key = await keys.create({ userId: id, orgId, role: FOUNDER }, 'made with the account')
+      const key = await keys.create(
+        { userId: id, orgId, role: founderRole },
+        'made with the account',
+      )
       return { user_id: id, org_id: orgId, api_key: key.secret }
     },
     suspend: async userId => (await change(userId, { set: { suspended: true } })) !== undefined,

@@ -16,10 +16,10 @@ import { bearer } from './sessions.ts'
 import type { UserStatusCache } from './user-status-cache.ts'
 import type { Tokens } from './tokens.ts'
 
-const PREFIX = 'sk_live_'
-const SECRET_BYTES = 32
-const SHOWN_CHARS = PREFIX.length + 6
-const KEY = /^sk_live_[A-Za-z0-9_-]{43}$/
+const keyPrefix = 'sk_live_'
+const secretBytes = 32
+const shownChars = keyPrefix.length + 6
+const keyPattern = /^sk_live_[A-Za-z0-9_-]{43}$/
 const hashOf = (key: string): string => createHash('sha256').update(key).digest('hex')
 const iso = (ms: number): string => new Date(ms).toISOString()
 
@@ -44,7 +44,7 @@ export function keyIn({
 }): string | undefined {
   const bearerKey = /^Bearer +(\S+) *$/i.exec(headers['authorization'] ?? '')?.[1]
   const found = [headers['x-api-key']?.trim(), bearerKey, body?.api_key?.trim()]
-  return found.find(text => text?.startsWith(PREFIX)) ?? found.find(text => text !== undefined)
+  return found.find(text => text?.startsWith(keyPrefix)) ?? found.find(text => text !== undefined)
 }
 
 export function createKeys({
@@ -94,13 +94,13 @@ export function createKeys({
       const version = (await states.fresh(caller.userId))?.version
       if (version === undefined) throw fault('UNAUTHENTICATED')
       await endOlder(caller.userId, version)
-      const secret = PREFIX + Buffer.from(clock.randomBytes(SECRET_BYTES)).toString('base64url')
+      const secret = keyPrefix + Buffer.from(clock.randomBytes(secretBytes)).toString('base64url')
       const key = {
         id: clock.id(),
         orgId: caller.orgId,
         userId: caller.userId,
         name,
-        prefix: secret.slice(0, SHOWN_CHARS),
+        prefix: secret.slice(0, shownChars),
         hash: hashOf(secret),
         version,
         active: true,
@@ -135,7 +135,7 @@ export function createKeys({
      * the next exchange on.
      */
     async exchange(secret: string | undefined): Promise<AccessToken> {
-      if (secret === undefined || !KEY.test(secret)) throw fault('KEY_INVALID')
+      if (secret === undefined || !keyPattern.test(secret)) throw fault('KEY_INVALID')
       const key = (
         await everyones.find(Keys, { where: { hash: hashOf(secret), active: true }, limit: 1 })
       ).items[0]

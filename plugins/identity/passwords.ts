@@ -6,23 +6,25 @@ import type { Clock } from '#ports/clock.ts'
 import { createFairSemaphore } from './fair-semaphore.ts'
 
 type Cost = { readonly memory: number; readonly passes: number; readonly parallelism: number }
-const COST: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
-const TAG_BYTES = 32
-const SALT_BYTES = 16
+const costUsual: Cost = { memory: 19_456, passes: 2, parallelism: 1 }
+const tagBytes = 32
+const saltBytes = 16
 /** Hashes at a time. Each takes a thread of the pool that also reads files. */
-const AT_ONCE = 2
-const WAITING_MAX = 200
-const RETRY_MS = 2000
+const atOnceMax = 2
+const waitingMax = 200
+const retryMs = 2000
 
-const KIND = '$argon2id$v=19$'
-const REST = /^m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
-const parsed = (phc: string) => (phc.startsWith(KIND) ? REST.exec(phc.slice(KIND.length)) : null)
+const phcKind = '$argon2id$v=19$'
+const phcRest =
+  /^m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9+/]{11,86})\$([A-Za-z0-9+/]{22,86})$/
+const parsed = (phc: string) =>
+  phc.startsWith(phcKind) ? phcRest.exec(phc.slice(phcKind.length)) : null
 const unpadded = (bytes: Uint8Array): string =>
   Buffer.from(bytes)
     .toString('base64')
     .replace(/={1,2}$/, '')
 const phcOf = ({ memory, passes, parallelism }: Cost, salt: Uint8Array, tag: Uint8Array) =>
-  `${KIND}m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
+  `${phcKind}m=${memory},t=${passes},p=${parallelism}$${unpadded(salt)}$${unpadded(tag)}`
 
 const derive = (
   password: string,
@@ -46,26 +48,26 @@ const derive = (
   })
 
 export function createPasswords({ clock }: { clock: Pick<Clock, 'randomBytes'> }) {
-  const refuse = () => fault('SHEDDING', { seconds: RETRY_MS / 1000 }, { retryAfterMs: RETRY_MS })
+  const refuse = () => fault('SHEDDING', { seconds: retryMs / 1000 }, { retryAfterMs: retryMs })
   const inTurn = createFairSemaphore({
-    atOnce: AT_ONCE,
-    atOncePerKey: AT_ONCE,
-    waitingMax: WAITING_MAX,
+    atOnce: atOnceMax,
+    atOncePerKey: atOnceMax,
+    waitingMax: waitingMax,
     refuse,
   })
   // The hash for an unknown user's password: the same work, and never a match.
-  const nobody = phcOf(COST, clock.randomBytes(SALT_BYTES), clock.randomBytes(TAG_BYTES))
+  const nobody = phcOf(costUsual, clock.randomBytes(saltBytes), clock.randomBytes(tagBytes))
   return {
     /**
      * `asker`: whose turn it takes, such as the network that a request came from. SHEDDING where
      * too many wait.
      */
     async hash(password: string, asker: string): Promise<string> {
-      const salt = clock.randomBytes(SALT_BYTES)
+      const salt = clock.randomBytes(saltBytes)
       const tag = await inTurn(asker, () =>
-        derive(password, { ...COST, salt, tagLength: TAG_BYTES }),
+        derive(password, { ...costUsual, salt, tagLength: tagBytes }),
       )
-      return phcOf(COST, salt, tag)
+      return phcOf(costUsual, salt, tag)
     },
     /** Takes as long when there is no hash to compare with, and is false then. */
     async matches(password: string, hash: string | undefined, asker: string): Promise<boolean> {

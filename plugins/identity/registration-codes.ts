@@ -4,7 +4,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { User } from './collections.ts'
 import { codeAgeMsMax, codeMs, codeTriesMax, unverifiedMs } from './config.ts'
 
-const SEED_BYTES = 16
+const seedBytes = 16
 
 /** `isFresh`: no letter has named it yet. */
 export type Code = { readonly code: string; readonly isFresh: boolean }
@@ -30,7 +30,7 @@ export function createCodes({ secret, clock }: { secret: string; clock: Clock })
         (known.codeTries ?? 0) < codeTriesMax
       const seed = goesOn
         ? known.codeSeed!
-        : Buffer.from(clock.randomBytes(SEED_BYTES)).toString('hex')
+        : Buffer.from(clock.randomBytes(seedBytes)).toString('hex')
       const code = digitsOf(email, seed)
       const fresh = goesOn
         ? {}

@@ -11,7 +11,7 @@ import { accessTokenSeconds, refreshGraceMs, refreshTokenMs } from './config.ts'
 import type { UserStatusCache } from './user-status-cache.ts'
 import type { Claims, Tokens } from './tokens.ts'
 
-const TOKEN_BYTES = 32
+const tokenBytes = 32
 const hashOf = (token: string): string => createHash('sha256').update(token).digest('hex')
 
 export const bearer = (accessToken: string): AccessToken => ({
@@ -33,7 +33,7 @@ export function createSessions({ store, clock, limits, rates, tokens, states }: 
   const sessions = store.system(reasons.sessions)
 
   const pair = async ({ id, userId, orgId, version }: Family, role: string): Promise<SignedIn> => {
-    const token = Buffer.from(clock.randomBytes(TOKEN_BYTES)).toString('base64url')
+    const token = Buffer.from(clock.randomBytes(tokenBytes)).toString('base64url')
     await sessions.insert(RefreshTokens, {
       id: clock.id(),
       hash: hashOf(token),

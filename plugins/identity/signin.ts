@@ -18,7 +18,7 @@ import type { UserStatusCache } from './user-status-cache.ts'
 import { normalEmail, type UsersService } from './users.ts'
 
 /** Of tries at one account from one place, which take turns. */
-const WAITING_MAX = 1000
+const waitingMax = 1000
 
 type Deps = {
   store: ScopedStorage
@@ -50,9 +50,9 @@ export function createSignIn({
   const people = store.system(reasons.people)
   const refuse = () => fault('LOGIN_THROTTLED', { seconds: 1 }, { retryAfterMs: 1000 })
   const inTurn = createFairSemaphore({
-    atOnce: WAITING_MAX,
+    atOnce: waitingMax,
     atOncePerKey: 1,
-    waitingMax: WAITING_MAX,
+    waitingMax: waitingMax,
     refuse,
   })
   /**

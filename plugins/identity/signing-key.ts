@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type { Clock } from '#ports/clock.ts'
 import type { IdentityConfig } from './config.ts'
 
-const SECRET_BYTES = 48
+const secretBytes = 48
 
 const read = (path: string): string | undefined => {
   try {
@@ -24,7 +24,7 @@ function make(path: string, clock: Pick<Clock, 'id' | 'randomBytes'>): void {
   const temporary = `${path}.${clock.id()}`
   const file = openSync(temporary, 'wx', 0o600)
   try {
-    writeSync(file, `${Buffer.from(clock.randomBytes(SECRET_BYTES)).toString('base64url')}\n`)
+    writeSync(file, `${Buffer.from(clock.randomBytes(secretBytes)).toString('base64url')}\n`)
     fsyncSync(file)
     linkSync(temporary, path)
   } catch (error) {

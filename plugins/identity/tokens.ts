@@ -17,8 +17,8 @@ export type Claims = {
 }
 type Verified = Claims & { readonly expiresAt: number }
 
-const VERIFIED_MAX = 20_000
-const BEARER = /^Bearer +(\S+) *$/i
+const verifiedMax = 20_000
+const bearerPattern = /^Bearer +(\S+) *$/i
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
 
@@ -32,7 +32,7 @@ export function createTokens({
   states: UserStatusCache
 }) {
   // Caches checked signatures, because a look-up costs a hundredth of a check.
-  const verified = createBoundedMap<Verified>(VERIFIED_MAX)
+  const verified = createBoundedMap<Verified>(verifiedMax)
   const seconds = (): number => Math.floor(clock.now() / 1000)
 
   const verify = (token: string): Verified | undefined => {
@@ -62,7 +62,7 @@ export function createTokens({
     }
   }
   const claimsOf = (authorization: string | undefined): Claims | undefined => {
-    const token = BEARER.exec(authorization ?? '')?.[1]
+    const token = bearerPattern.exec(authorization ?? '')?.[1]
     if (token === undefined) return undefined
     const known = verified.get(token)
     if (known !== undefined && known.expiresAt > clock.now()) return known

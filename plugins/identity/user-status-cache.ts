@@ -14,8 +14,8 @@ export type State = {
 }
 type Entry = { readonly until: number; readonly state: State | undefined }
 
-const USERS_MAX = 10_000
-const MEMBERSHIPS_MAX = 1000
+const usersMax = 10_000
+const membershipsMax = 1000
 
 /**
  * Every request needs it. Ten seconds bound how long a lost hint of another process stays
@@ -33,14 +33,14 @@ type Deps = {
 const topic = 'user-changed'
 
 export function createUserStatusCache({ store, clock, host, peers, defer }: Deps) {
-  const known = createBoundedMap<Entry>(USERS_MAX)
+  const known = createBoundedMap<Entry>(usersMax)
   const asked = new Map<string, Promise<State | undefined>>()
   const people = store.system(reasons.people)
 
   const load = async (userId: string): Promise<State | undefined> => {
     const [user, memberships] = await Promise.all([
       people.get(Users, userId),
-      people.find(Memberships, { where: { userId }, limit: MEMBERSHIPS_MAX }),
+      people.find(Memberships, { where: { userId }, limit: membershipsMax }),
     ])
     if (user === undefined || !user.verified) return undefined
     return {

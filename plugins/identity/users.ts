@@ -8,15 +8,15 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { Memberships, Organisations, reasons, Users, type User } from './collections.ts'
 import type { UserStatusCache } from './user-status-cache.ts'
 
-const EMAIL =
+const emailPattern =
   /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@(?!-)[a-z0-9-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9-]{1,63}(?<!-))+$/u
-const EMAIL_MAX = 254
-export const FOUNDER = 'owner'
+const emailMax = 254
+export const founderRole = 'owner'
 
 /** INVALID_FIELD unless it is one plain address; the same address is always the same text. */
 export function normalEmail(text: string): string {
   const email = text.trim().toLowerCase().normalize('NFC')
-  if (email.length > EMAIL_MAX || !EMAIL.test(email))
+  if (email.length > emailMax || !emailPattern.test(email))
     throw fault('INVALID_FIELD', { field: 'email', why: 'is not a valid e-mail address' })
   return email
 }
@@ -74,7 +74,7 @@ export function createUsers({
           id: clock.id(),
           orgId: user.orgId,
           userId: user.id,
-          role: FOUNDER,
+          role: founderRole,
           createdAt,
         }),
       )

@@ -25,7 +25,7 @@ const depthMax = 300
  */
 const farAway = new Decimal(10).pow(precision)
 
-const D = Decimal.clone({
+const d = Decimal.clone({
   precision,
   maxE: exponentMax,
   minE: -exponentMax,
@@ -45,7 +45,7 @@ const asin = (x: Decimal): Decimal => (isTiny(x) ? x : x.asin())
 function atan(x: Decimal): Decimal {
   if (isTiny(x)) return x
   if (x.abs().lt(farAway)) return x.atan()
-  const quarter = D.acos(0)
+  const quarter = d.acos(0)
   return x.isNegative() ? quarter.neg() : quarter
 }
 function factorial(n: Decimal): Decimal {
@@ -53,23 +53,23 @@ function factorial(n: Decimal): Decimal {
     throw refuse(
       `takes the factorial of something else than a whole number from 0 to ${factorialMax}`,
     )
-  let product = new D(1)
+  let product = new d(1)
   for (let i = 2; n.gte(i); i++) product = product.times(i)
   return product
 }
-const round = (x: Decimal, digits: Decimal = new D(0)): Decimal => {
+const round = (x: Decimal, digits: Decimal = new d(0)): Decimal => {
   if (!digits.isInteger() || digits.abs().gt(precision))
     throw refuse(`rounds to something else than 0 to ${precision} places`)
   const places = digits.toNumber()
   return places >= 0
-    ? x.toDecimalPlaces(places, D.ROUND_HALF_UP)
+    ? x.toDecimalPlaces(places, d.ROUND_HALF_UP)
     : x
-        .div(new D(10).pow(-places))
-        .toDecimalPlaces(0, D.ROUND_HALF_UP)
-        .times(new D(10).pow(-places))
+        .div(new d(10).pow(-places))
+        .toDecimalPlaces(0, d.ROUND_HALF_UP)
+        .times(new d(10).pow(-places))
 }
 const sum = (...all: readonly Decimal[]): Decimal =>
-  all.reduce((total, x) => total.plus(x), new D(0))
+  all.reduce((total, x) => total.plus(x), new d(0))
 
 type Reckon = (...args: Decimal[]) => Decimal
 /** Name → how many arguments it takes, at least and at most, and what it does. */
@@ -95,8 +95,8 @@ const functions: ReadonlyMap<string, readonly [min: number, max: number, reckon:
   ['asin', [1, 1, x => asin(x!)]],
   ['acos', [1, 1, x => x!.acos()]],
   ['atan', [1, 1, x => atan(x!)]],
-  ['min', [1, 100, (...all) => D.min(...all)]],
-  ['max', [1, 100, (...all) => D.max(...all)]],
+  ['min', [1, 100, (...all) => d.min(...all)]],
+  ['max', [1, 100, (...all) => d.max(...all)]],
   ['sum', [1, 100, sum]],
   ['mean', [1, 100, (...all) => sum(...all).div(all.length)]],
   ['factorial', [1, 1, n => factorial(n!)]],
@@ -105,8 +105,8 @@ const functions: ReadonlyMap<string, readonly [min: number, max: number, reckon:
 ])
 export const functionNames: readonly string[] = [...functions.keys()].filter(name => name !== '_')
 const constants: ReadonlyMap<string, () => Decimal> = new Map([
-  ['pi', () => D.acos(-1)],
-  ['e', () => D.exp(1)],
+  ['pi', () => d.acos(-1)],
+  ['e', () => d.exp(1)],
 ])
 const operators: ReadonlyMap<string, (a: Decimal, b: Decimal) => Decimal> = new Map([
   ['+', (a, b) => a.plus(b)],
@@ -146,7 +146,7 @@ function value(expression: Expression): Decimal {
   switch (node.type) {
     // By its digits: as a binary number it would have been rounded already.
     case 'Literal':
-      if (typeof node.value === 'number') return new D(node.raw)
+      if (typeof node.value === 'number') return new d(node.raw)
       break
     case 'Identifier':
       return known(constants, node.name)()

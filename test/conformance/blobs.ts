@@ -18,8 +18,8 @@ type Kit = {
   full?: () => Promise<BlobsEngine>
 }
 
-const ORG = '01890000-0000-7000-8000-00000000000a'
-const OTHER = '01890000-0000-7000-8000-00000000000b'
+const ownOrg = '01890000-0000-7000-8000-00000000000a'
+const otherOrg = '01890000-0000-7000-8000-00000000000b'
 const hashOf = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 
 export async function* chunks(bytes: Uint8Array, size = 10_000): AsyncGenerator<Uint8Array> {
@@ -62,7 +62,7 @@ function contents(on: On): void {
   on(
     'what was put comes back under its SHA-256, whatever its size and however it was cut',
     async engine => {
-      const blobs = engine.within(ORG)
+      const blobs = engine.within(ownOrg)
       for (const size of [0, 1, 65_535, 65_536, 65_537, 1_000_000]) {
         const bytes = randomBytes(size)
         const blob = await blobs.put(chunks(bytes, 7_001))
@@ -73,7 +73,7 @@ function contents(on: On): void {
     },
   )
   on('a source that uses one buffer again and again spoils nothing', async engine => {
-    const blobs = engine.within(ORG)
+    const blobs = engine.within(ownOrg)
     const shared = Buffer.alloc(100)
     const { hash, bytes } = await blobs.put(
       (async function* () {
@@ -86,7 +86,7 @@ function contents(on: On): void {
     assert.ok((await whole(blobs, hash)).equals(expected))
   })
   on('a range is read by its offsets; beyond the end there is nothing', async engine => {
-    const blobs = engine.within(ORG)
+    const blobs = engine.within(ownOrg)
     const bytes = randomBytes(200_000)
     const { hash } = await blobs.put(chunks(bytes))
     for (const [start, end] of [
@@ -108,7 +108,7 @@ function contents(on: On): void {
     await refuses('INVALID_FIELD', () => whole(blobs, hash, { start: 0.5 }))
   })
   on('the same content twice is one blob, also when both are put at once', async engine => {
-    const blobs = engine.within(ORG)
+    const blobs = engine.within(ownOrg)
     const bytes = randomBytes(50_000)
     const put = await Promise.all(Array.from({ length: 8 }, () => blobs.put(chunks(bytes))))
     assert.equal(new Set(put.map(blob => blob.hash)).size, 1)
@@ -119,12 +119,12 @@ function contents(on: On): void {
     const expected: string[] = []
     let scoped = false
     try {
-      engine.within(`${ORG}-2`)
+      engine.within(`${ownOrg}-2`)
     } catch {
       scoped = true
     }
     // The last one's name has a character before the slash: the order is that of whole addresses.
-    for (const orgId of [ORG, OTHER, `${ORG}-2`].slice(0, scoped ? 2 : 3))
+    for (const orgId of [ownOrg, otherOrg, `${ownOrg}-2`].slice(0, scoped ? 2 : 3))
       for (let n = 0; n < 5; n++)
         expected.push(
           `${orgId}/${(await engine.within(orgId).put(chunks(randomBytes(20 + n)))).hash}`,
@@ -151,7 +151,7 @@ function contents(on: On): void {
     }
   })
   on('a reader that leaves in the middle holds nothing back', async engine => {
-    const blobs = engine.within(ORG)
+    const blobs = engine.within(ownOrg)
     const { hash } = await blobs.put(chunks(randomBytes(300_000)))
     for await (const chunk of blobs.get(hash)) {
       assert.ok(chunk.length > 0)
@@ -163,15 +163,15 @@ function contents(on: On): void {
 
 function refusals(on: On): void {
   on("one organisation's blob is unknown to another", async engine => {
-    const { hash } = await engine.within(ORG).put(chunks(randomBytes(10)))
-    const other = engine.within(OTHER)
+    const { hash } = await engine.within(ownOrg).put(chunks(randomBytes(10)))
+    const other = engine.within(otherOrg)
     assert.equal(await other.stat(hash), undefined)
     assert.equal(await other.remove(hash), false)
     await refuses('NOT_FOUND', () => whole(other, hash))
-    assert.ok(await engine.within(ORG).stat(hash))
+    assert.ok(await engine.within(ownOrg).stat(hash))
   })
   on('what is absent is not found, and removing it is false', async engine => {
-    const blobs = engine.within(ORG)
+    const blobs = engine.within(ownOrg)
     for (const hash of [
       '0'.repeat(64),
       'F'.repeat(64),
@@ -205,7 +205,7 @@ function refusals(on: On): void {
   on(
     'a blob of exactly bytesMax passes; one byte more is refused and leaves nothing',
     async engine => {
-      const blobs = engine.within(ORG)
+      const blobs = engine.within(ownOrg)
       const bytes = randomBytes(20_001)
       assert.equal((await blobs.put(chunks(bytes.subarray(1)), { bytesMax: 20_000 })).bytes, 20_000)
       await refuses('BODY_TOO_LARGE', () => blobs.put(chunks(bytes), { bytesMax: 20_000 }))
@@ -216,7 +216,7 @@ function refusals(on: On): void {
     'an abort stops a put at once with its own reason, even while the source is silent, ' +
       'and leaves nothing',
     async (engine, at) => {
-      const blobs = engine.within(ORG)
+      const blobs = engine.within(ownOrg)
       const controller = new AbortController()
       const reason = new Error('gone')
       const putting = blobs.put(stuck(), { signal: controller.signal })
@@ -229,7 +229,7 @@ function refusals(on: On): void {
     },
   )
   on('an abort stops a get with its own reason', async engine => {
-    const blobs = engine.within(ORG)
+    const blobs = engine.within(ownOrg)
     const { hash } = await blobs.put(chunks(randomBytes(300_000)))
     const controller = new AbortController()
     const reason = new Error('gone')
@@ -240,7 +240,7 @@ function refusals(on: On): void {
     await rejectsWith(reason, () => whole(blobs, hash, { signal: controller.signal }))
   })
   on('a source that fails fails the put with the same error and leaves nothing', async engine => {
-    const blobs = engine.within(ORG)
+    const blobs = engine.within(ownOrg)
     const reason = new Error('the line broke')
     await rejectsWith(reason, () =>
       blobs.put(
@@ -257,7 +257,7 @@ function states(test: Test, name: string, { place, survives, full }: Kit): void 
   if (full)
     test(`${name}: without room it says STORAGE_FULL, keeps its blobs and serves`, async () => {
       const engine = await full()
-      const blobs = engine.within(ORG)
+      const blobs = engine.within(ownOrg)
       const small = await blobs.put(chunks(randomBytes(100)))
       const large = randomBytes(3_000_000)
       await refuses('STORAGE_FULL', () => blobs.put(chunks(large)))
@@ -270,7 +270,7 @@ function states(test: Test, name: string, { place, survives, full }: Kit): void 
     const at = await place()
     const engine = await at.open()
     await engine.ping()
-    const blobs = engine.within(ORG)
+    const blobs = engine.within(ownOrg)
     const { hash } = await blobs.put(chunks(randomBytes(10)))
     const ended = refuses('UNAVAILABLE', () => blobs.put(stuck()))
     await new Promise(resolve => setTimeout(resolve, 10))
@@ -283,13 +283,13 @@ function states(test: Test, name: string, { place, survives, full }: Kit): void 
       () => blobs.stat(hash),
       () => blobs.remove(hash),
       () => engine.ping(),
-      () => engine.within(ORG),
+      () => engine.within(ownOrg),
     ])
       await refuses('UNAVAILABLE', call)
     assert.deepEqual((await at.leftovers?.()) ?? [], [])
     const again = await at.open()
-    assert.equal((await again.within(ORG).stat(hash)) !== undefined, survives)
-    if (survives) assert.equal((await whole(again.within(ORG), hash)).length, 10)
+    assert.equal((await again.within(ownOrg).stat(hash)) !== undefined, survives)
+    if (survives) assert.equal((await whole(again.within(ownOrg), hash)).length, 10)
     await again.close()
     await at.clean?.()
   })

@@ -4,8 +4,8 @@ import { getEventListeners } from 'node:events'
 import type { Clock } from '#ports/clock.ts'
 import { rejectsWith, type Test } from './runner.ts'
 
-const UUID7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
-const IDS = 20_000
+const uuid7Pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
+const idsMade = 20_000
 
 export function clockKit(
   test: Test,
@@ -71,14 +71,14 @@ export function clockKit(
       .padStart(12, '0')
       .replace(/^(.{8})/, '$1-')}-7fff-bfff-ffffffffffff`
     const later = clock.id(ahead)
-    assert.ok(UUID7.test(later) && later > ahead, `${later} after ${ahead}`)
+    assert.ok(uuid7Pattern.test(later) && later > ahead, `${later} after ${ahead}`)
     assert.ok(clock.id(before) > before && clock.id() < ahead)
   })
   test(`${name}: ids are UUIDs of version 7, never repeat, and sort as they come`, async () => {
     const clock = await open()
-    const ids = Array.from({ length: IDS }, () => clock.id())
-    assert.ok(ids.every(id => UUID7.test(id)))
-    assert.equal(new Set(ids).size, IDS)
+    const ids = Array.from({ length: idsMade }, () => clock.id())
+    assert.ok(ids.every(id => uuid7Pattern.test(id)))
+    assert.equal(new Set(ids).size, idsMade)
     assert.deepEqual(ids.toSorted(), ids)
     await pass(clock, 50)
     const later = clock.id()

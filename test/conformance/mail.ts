@@ -12,7 +12,11 @@ type Place = {
   clean?(): Promise<void>
 }
 
-const LETTER: Email = { to: 'ann@example.org', subject: 'Your code', text: 'Your code is 123456.' }
+const emailGiven: Email = {
+  to: 'ann@example.org',
+  subject: 'Your code',
+  text: 'Your code is 123456.',
+}
 /** Headers unfolded, encoded words and quoted-printable left as they are. */
 const headerOf = (letter: string, name: string): string =>
   new RegExp(`^${name}: (.*)$`, 'im').exec(
@@ -41,15 +45,15 @@ export function mailKit(test: Test, name: string, { place, ...lacking }: Kit): v
     ['letters'],
     async (mailer, at) => {
       await mailer.ping()
-      await mailer.send(LETTER)
+      await mailer.send(emailGiven)
       const [letter, ...more] = await at.received()
       assert.deepEqual(more, [])
-      if (typeof letter !== 'string') return assert.deepEqual(letter, LETTER)
-      assert.equal(headerOf(letter, 'To'), LETTER.to)
-      assert.equal(headerOf(letter, 'Subject'), LETTER.subject)
+      if (typeof letter !== 'string') return assert.deepEqual(letter, emailGiven)
+      assert.equal(headerOf(letter, 'To'), emailGiven.to)
+      assert.equal(headerOf(letter, 'Subject'), emailGiven.subject)
       assert.match(headerOf(letter, 'Message-ID'), /^<[^<>@\s]+@[^<>@\s]+>$/)
       assert.ok(Number.isFinite(Date.parse(headerOf(letter, 'Date'))))
-      assert.ok(letter.includes(LETTER.text))
+      assert.ok(letter.includes(emailGiven.text))
     },
   )
   on(
@@ -57,7 +61,7 @@ export function mailKit(test: Test, name: string, { place, ...lacking }: Kit): v
     ['letters'],
     async (mailer, at) => {
       await mailer.send({
-        ...LETTER,
+        ...emailGiven,
         subject: 'Réponse — رد',
         text: 'naïve 漢字',
         html: '<p>naïve 漢字</p>',
@@ -85,7 +89,7 @@ export function mailKit(test: Test, name: string, { place, ...lacking }: Kit): v
   )
   on('many letters at once all arrive', ['letters'], async (mailer, at) => {
     await Promise.all(
-      Array.from({ length: 25 }, (_, n) => mailer.send({ ...LETTER, subject: `Letter ${n}` })),
+      Array.from({ length: 25 }, (_, n) => mailer.send({ ...emailGiven, subject: `Letter ${n}` })),
     )
     assert.equal((await at.received()).length, 25)
   })
@@ -102,7 +106,7 @@ export function mailKit(test: Test, name: string, { place, ...lacking }: Kit): v
       `${'a'.repeat(250)}@b.example`,
       'group: a@b.example;',
     ])
-      assert.match(await refuses('INVALID_FIELD', () => mailer.send({ ...LETTER, to })), /^to:/)
+      assert.match(await refuses('INVALID_FIELD', () => mailer.send({ ...emailGiven, to })), /^to:/)
     for (const subject of [
       'Hello\r\nBcc: c@d.example',
       'Hello\nthere',
@@ -111,13 +115,13 @@ export function mailKit(test: Test, name: string, { place, ...lacking }: Kit): v
       'x'.repeat(501),
     ])
       assert.match(
-        await refuses('INVALID_FIELD', () => mailer.send({ ...LETTER, subject })),
+        await refuses('INVALID_FIELD', () => mailer.send({ ...emailGiven, subject })),
         /^subject:/,
       )
   }
   const aborted = async (mailer: Mailer): Promise<void> => {
     const reason = new Error('gone')
-    await rejectsWith(reason, () => mailer.send(LETTER, { signal: AbortSignal.abort(reason) }))
+    await rejectsWith(reason, () => mailer.send(emailGiven, { signal: AbortSignal.abort(reason) }))
   }
   on('whatever could forge a header or reach another reader is refused', [], forged)
   on("an aborted letter fails with the signal's own reason", [], aborted)
@@ -131,7 +135,7 @@ export function mailKit(test: Test, name: string, { place, ...lacking }: Kit): v
     ['letters'],
     async (mailer, at) => {
       await mailer.send({
-        ...LETTER,
+        ...emailGiven,
         text: 'Bcc: c@d.example\r\n.\r\nMAIL FROM:<x@y.example>\r\nend',
       })
       const [letter, ...more] = await at.received()
@@ -148,10 +152,10 @@ export function mailKit(test: Test, name: string, { place, ...lacking }: Kit): v
       await mailer.ping()
       await mailer.close()
       await mailer.close()
-      await refuses('UNAVAILABLE', () => mailer.send(LETTER))
+      await refuses('UNAVAILABLE', () => mailer.send(emailGiven))
       await refuses('UNAVAILABLE', () => mailer.ping())
       const again = await at.open()
-      await again.send(LETTER)
+      await again.send(emailGiven)
       await again.close()
     },
   )
@@ -161,7 +165,7 @@ export function mailKit(test: Test, name: string, { place, ...lacking }: Kit): v
     async (mailer, at) => {
       await mailer.close()
       const again = await at.open()
-      await again.send(LETTER)
+      await again.send(emailGiven)
       assert.equal((await at.received()).length, 1)
       await again.close()
     },

@@ -14,7 +14,7 @@ import { refuses, rejectsWith, type Test } from './runner.ts'
 type Kit = { open: () => Promise<ModelProvider>; long: string; tool?: string }
 type Asked = Partial<Omit<ModelRequest, 'messages'>> & { messages?: readonly Message[] }
 
-const ADD: ToolSpec = {
+const addTool: ToolSpec = {
   name: 'add',
   description: 'Adds.',
   parameters: { type: 'object', properties: { a: { type: 'number' } } },
@@ -129,7 +129,7 @@ function answers(on: On, { long, tool }: { long: string; tool: string | undefine
     const model = (await provider.catalogue()).find(one => one.isDefault)!
     assert.equal(tool !== undefined, model.supports.tools)
     if (tool === undefined) return
-    const deltas = await deltasOf(provider, tool, { tools: [ADD] })
+    const deltas = await deltasOf(provider, tool, { tools: [addTool] })
     const call = deltas.find(delta => delta.type === 'tool_call')
     assert.ok(call?.type === 'tool_call' && call.call.id !== '')
     assert.deepEqual([call.call.name, call.call.arguments], ['add', { a: 1 }])
@@ -142,7 +142,7 @@ function answers(on: On, { long, tool }: { long: string; tool: string | undefine
     assert.ok(opened.length === 0 || deltas.indexOf(opened[0]!) < deltas.indexOf(call))
     assert.deepEqual(deltas.at(-1), { type: 'finish', reason: 'tool_calls' })
     const after = await deltasOf(provider, tool, {
-      tools: [ADD],
+      tools: [addTool],
       messages: [
         { role: 'user', content: tool },
         { role: 'assistant', content: '', toolCalls: [call.call] },

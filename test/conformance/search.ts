@@ -14,8 +14,8 @@ import {
   idsOf,
   index,
   mixed,
-  ORG,
-  OTHER,
+  ownOrg,
+  otherOrg,
   plain,
   type On,
   type SearchNeed,
@@ -28,7 +28,7 @@ import { ranking } from './search/ranking.ts'
 type Kit = Lacking<SearchNeed> & { place: () => Promise<SearchPlace>; survives: boolean }
 
 const emptied = async (engine: SearchEngine) => {
-  for (const org of [ORG, OTHER])
+  for (const org of [ownOrg, otherOrg])
     for (const name of await engine.within(org).collections()) await engine.within(org).drop(name)
 }
 
@@ -41,7 +41,7 @@ export function searchKit(test: Test, name: string, { place, survives, ...lackin
       // An adapter that waits before another try keeps no process alive for that.
       const awake = setInterval(() => undefined, 1000)
       try {
-        await run(engine.within(ORG), engine, at)
+        await run(engine.within(ownOrg), engine, at)
         await emptied(engine)
       } finally {
         clearInterval(awake)
@@ -67,7 +67,7 @@ function contents(on: On): void {
       assert.deepEqual(
         await answerFrom(
           { tenant: ({ orgId }) => engine.within(orgId) },
-          { orgId: ORG },
+          { orgId: ownOrg },
           'Which trains?',
         ),
         ['Travelling by train is paid for in first class. (train)'],
@@ -277,7 +277,7 @@ function filters(on: On): void {
         { page: [1] },
         { open: { in: ['true'] } },
         { folder: { prefix: 5 } },
-        { orgId: ORG },
+        { orgId: ownOrg },
         { __proto__: null, constructor: 'x' },
         { folder: { in: Array(limits.whereValuesMax + 1).fill('x') } },
         { folder: 'x'.repeat(limits.fieldBytesMax + 1) },
@@ -299,7 +299,7 @@ function organisations(on: On): void {
   on(
     "one organisation's collection is unknown to another, and weighs nothing there",
     async (ours, engine) => {
-      const theirs = engine.within(OTHER)
+      const theirs = engine.within(otherOrg)
       await ours.define('c', mixed)
       await refuses('NOT_FOUND', () => theirs.query('c', { text: 'x' }))
       await refuses('NOT_FOUND', () => theirs.index('c', [{ id: 'a', text: 'x' }]))
@@ -532,7 +532,7 @@ function refusals(on: On): void {
         () => passages.remove('c', { ids: ['a'] }),
         () => passages.query('c', { text: 'x' }),
         () => passages.count('c'),
-        () => engine.contents(ORG, 'c', { limit: 1 }),
+        () => engine.contents(ownOrg, 'c', { limit: 1 }),
       ])
         await refuses('NOT_FOUND', call)
       await passages.define('c', plain)
@@ -566,7 +566,7 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
     const at = await place()
     const engine = await at.open()
     await engine.ping()
-    const passages = engine.within(ORG)
+    const passages = engine.within(ownOrg)
     await passages.define('c', mixed)
     await index(passages, 'c', [{ id: 'a', text: 'kept', vector: [1, 0, 0], fields: { page: 1 } }])
     await engine.ping()
@@ -581,13 +581,13 @@ function states(test: Test, name: string, { place, survives }: Kit): void {
       () => passages.query('c', { text: 'x' }),
       () => passages.count('c'),
       () => engine.addresses({ limit: 1 }),
-      () => engine.contents(ORG, 'c', { limit: 1 }),
+      () => engine.contents(ownOrg, 'c', { limit: 1 }),
       () => engine.ping(),
-      () => engine.within(ORG),
+      () => engine.within(ownOrg),
     ])
       await refuses('UNAVAILABLE', call)
     const again = await at.open()
-    const there = again.within(ORG)
+    const there = again.within(ownOrg)
     if (survives) {
       assert.deepEqual(
         await idsOf(there, 'c', { text: 'kept', vector: [1, 0, 0], where: { page: 1 } }),

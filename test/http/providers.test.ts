@@ -10,7 +10,7 @@ import { startModelServer, type WireName } from '../support/model-servers/server
 import type { Asked, Turn } from '../support/model-servers/turn.ts'
 import { readEvents, startServer } from '../conformance/plugin/server.ts'
 
-const KEY = 'sk-planted-0123456789'
+const plantedKey = 'sk-planted-0123456789'
 const Sum = t.Object({ a: t.Number(), b: t.Number() })
 const addNumbers: Tool = {
   name: 'add_numbers',
@@ -46,14 +46,14 @@ for (const [wire, scheme, options] of [
   ['messages', 'anthropic', ''],
 ] as const) {
   test(`a run with two calls through ${scheme} (${options || 'messages'}) is charged`, async () => {
-    const provider = await startModelServer(wire as WireName, { answer, key: KEY })
+    const provider = await startModelServer(wire as WireName, { answer, key: plantedKey })
     const server = await startServer({
       plugins: [...(await loadPlugins()), adder],
       env: {
         MODELS_URL:
           `${scheme}:${provider.base}?model=m&${options}&key=MODEL_KEY` +
           '&input_price=1&output_price=2&minimum=1',
-        MODEL_KEY: KEY,
+        MODEL_KEY: plantedKey,
         LOG_LEVEL: 'debug',
       },
     })
@@ -113,7 +113,7 @@ for (const [wire, scheme, options] of [
       })
       assert.is(provider.calls().length, 3)
       const ready = await server.call('GET', '/models', { token: who.token })
-      assert.not.ok(JSON.stringify([events, ready.body, server.logged]).includes(KEY))
+      assert.not.ok(JSON.stringify([events, ready.body, server.logged]).includes(plantedKey))
     } finally {
       await server.stop()
       await provider.stop()
@@ -125,7 +125,7 @@ test('a key that the provider does not take ends the run, and is said nowhere', 
   const server = await startServer({
     env: {
       MODELS_URL: `openai:${provider.base}?model=m&key=MODEL_KEY`,
-      MODEL_KEY: KEY,
+      MODEL_KEY: plantedKey,
       LOG_LEVEL: 'debug',
     },
   })
@@ -150,7 +150,7 @@ test('a key that the provider does not take ends the run, and is said nowhere', 
     })
     assert.is(provider.calls().length, 1)
     assert.match(server.logged.join(''), 'models.call_failed')
-    assert.not.ok(JSON.stringify([events, server.logged]).includes(KEY))
+    assert.not.ok(JSON.stringify([events, server.logged]).includes(plantedKey))
   } finally {
     await server.stop()
     await provider.stop()

@@ -13,7 +13,7 @@ import { copy, type CopyAnswer } from '../support/installation/installation.ts'
 import { opening } from '../conformance/opening.ts'
 import { freshPrefix, openSearchUrl } from '../support/databases/opensearch.ts'
 import { commandLine } from '../support/process.ts'
-import { index, numbers, ORG, OTHER } from '../conformance/search/common.ts'
+import { index, numbers, ownOrg, otherOrg } from '../conformance/search/common.ts'
 
 const told = ({ compared }: CopyAnswer) =>
   compared
@@ -62,7 +62,9 @@ async function answersOf(engine: SearchEngine) {
     { text: 'gone' },
   ]
   return Promise.all(
-    [ORG, OTHER].flatMap(org => asked.map(query => engine.within(org).query('handbook', query))),
+    [ownOrg, otherOrg].flatMap(org =>
+      asked.map(query => engine.within(org).query('handbook', query)),
+    ),
   )
 }
 const idsOf = (answers: Awaited<ReturnType<typeof answersOf>>) =>
@@ -108,14 +110,14 @@ else {
     await commandLine(['admin', 'create-user', '--email', 'ann@example.org'], env)
     const before = await at(sqliteSearch({ path: place('live/search.db') }), async engine => {
       for (const [org, count] of [
-        [ORG, 1500],
-        [OTHER, 300],
+        [ownOrg, 1500],
+        [otherOrg, 300],
       ] as const) {
         await engine.within(org).define('handbook', spec)
         await engine.within(org).define('none/yet', {})
         await index(engine.within(org), 'handbook', listOf(count, count))
       }
-      await engine.within(ORG).remove('handbook', { where: { page: { gte: 700, lt: 800 } } })
+      await engine.within(ownOrg).remove('handbook', { where: { page: { gte: 700, lt: 800 } } })
       return answersOf(engine)
     })
     assert.ok(
@@ -157,7 +159,7 @@ else {
 
   test.after(async () => {
     await at(await there(), async engine => {
-      for (const org of [ORG, OTHER])
+      for (const org of [ownOrg, otherOrg])
         for (const name of await engine.within(org).collections())
           await engine.within(org).drop(name)
     })

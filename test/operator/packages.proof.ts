@@ -13,7 +13,7 @@ import { lasting, until } from '../support/engine.ts'
 import { endServers, startServer, type TestServer } from '../conformance/plugin/server.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'agent-platform-packages-'))
-const AUTH_SECRET = 'a secret of this installation, long enough'
+const authSecret = 'a secret of this installation, long enough'
 const write = (folder: string, files: Record<string, string | object>) => {
   mkdirSync(join(dir, folder), { recursive: true })
   for (const [name, content] of Object.entries(files))
@@ -52,7 +52,7 @@ export default definePlugin({ name: 'greeter', version: '${version}', kernel: '^
 }
 const start = (
   given: ReturnType<typeof lasting> & { clock?: Clock },
-  secret: string | undefined = AUTH_SECRET,
+  secret: string | undefined = authSecret,
 ) => startServer({ given, env: secret ? { AUTH_SECRET: secret } : {} })
 const command = (server: TestServer, name: string, given: object) =>
   server.kernel.commands().get(name)!.run(given) as Promise<Record<string, unknown>>

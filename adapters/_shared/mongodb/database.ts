@@ -3,10 +3,10 @@ import { MongoBulkWriteError, MongoClient, MongoError, MongoServerError, type Db
 import { fault, type Fault } from '#contracts/faults.ts'
 import { createSend, type Send } from './sends.ts'
 
-const WHAT = 'The database'
-const DATABASE_DEFAULT = 'agent_platform'
-const TIMEOUT_MS = 20_000
-const SELECTION_MS = 5000
+const serviceName = 'The database'
+const databaseDefault = 'agent_platform'
+const timeoutMs = 20_000
+const selectionMs = 5000
 
 /**
  * Options of a mongodb: URL, with MongoDB's names
@@ -26,12 +26,12 @@ export const urlOptions = {
   tlsCertificateKeyFile: 'PEM file of the certificate and key that this side shows.',
   maxPoolSize: 'Connections at most; default 100.',
   appName: "Shown in the server's log.",
-  socketTimeoutMS: `How long the server may be silent in a call; default ${TIMEOUT_MS}.`,
+  socketTimeoutMS: `How long the server may be silent in a call; default ${timeoutMs}.`,
   serverSelectionTimeoutMS:
-    'How long a call looks for a server that takes writes; ' + `default ${SELECTION_MS}.`,
+    'How long a call looks for a server that takes writes; ' + `default ${selectionMs}.`,
 } as const
 
-export const closed = (): Fault => fault('UNAVAILABLE', { what: WHAT, why: 'it is closed' })
+export const closed = (): Fault => fault('UNAVAILABLE', { what: serviceName, why: 'it is closed' })
 
 /**
  * True when the fate of a bulk write is unknown. The driver reports a broken connection during a
@@ -59,7 +59,7 @@ export function toFault(error: unknown): unknown {
       : error.name === 'MongoServerSelectionError'
         ? 'no server that takes writes answers'
         : `the connection failed (${error.name})`
-  return fault('UNAVAILABLE', { what: WHAT, why }, { cause: error, retryAfterMs: 1000 })
+  return fault('UNAVAILABLE', { what: serviceName, why }, { cause: error, retryAfterMs: 1000 })
 }
 export const orFault = <T>(promise: Promise<T>): Promise<T> =>
   promise.catch((error: unknown) => Promise.reject(toFault(error)))
@@ -89,8 +89,8 @@ export type Connection = {
  */
 export async function connect(url: URL): Promise<Connection> {
   const number = (name: string, standard: number) => Number(url.searchParams.get(name) ?? standard)
-  const socketTimeoutMS = number('socketTimeoutMS', TIMEOUT_MS)
-  const serverSelectionTimeoutMS = number('serverSelectionTimeoutMS', SELECTION_MS)
+  const socketTimeoutMS = number('socketTimeoutMS', timeoutMs)
+  const serverSelectionTimeoutMS = number('serverSelectionTimeoutMS', selectionMs)
   const client = new MongoClient(hrefOf(url), {
     writeConcern: { w: 'majority', journal: true },
     readConcern: { level: 'majority' },
@@ -103,7 +103,7 @@ export async function connect(url: URL): Promise<Connection> {
     connectTimeoutMS: 5000,
     appName: url.searchParams.get('appName') ?? 'agent-platform',
   })
-  const db = client.db(decodeURIComponent(url.pathname.slice(1)) || DATABASE_DEFAULT)
+  const db = client.db(decodeURIComponent(url.pathname.slice(1)) || databaseDefault)
   const ping = async () => void (await orFault(db.command({ ping: 1 })))
   try {
     await ping()

@@ -6,7 +6,7 @@ import { fault, type Fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 
-export const WHAT = 'The blob store'
+export const serviceName = 'The blob store'
 const triesMax = 4
 const pauseMs = 250
 const pauseMsMax = 4000
@@ -64,7 +64,7 @@ export function toFault(error: unknown): unknown {
           : status === 401 || status === 403
             ? `it refuses these credentials, or what they ask for (${word})`
             : `it refused a call (${status} ${word})`
-  return fault('UNAVAILABLE', { what: WHAT, why }, { retryAfterMs: 1000 })
+  return fault('UNAVAILABLE', { what: serviceName, why }, { retryAfterMs: 1000 })
 }
 
 /**

@@ -5,7 +5,7 @@ import { fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { abortable } from '../../_shared/abortable.ts'
-import { pauseAfter, statusOf, WHAT, type Store } from './calls.ts'
+import { pauseAfter, statusOf, serviceName, type Store } from './calls.ts'
 
 type World = { readonly store: Store; readonly clock: Clock; readonly log: Log }
 type Wanted = { readonly hash: string; readonly start: number; readonly end: number }
@@ -35,7 +35,7 @@ export async function* download(
         { abortSignal: signal },
       )
       if (Range !== undefined && answer.$metadata.httpStatusCode !== 206)
-        throw fault('UNAVAILABLE', { what: WHAT, why: 'it does not read ranges' })
+        throw fault('UNAVAILABLE', { what: serviceName, why: 'it does not read ranges' })
       body = answer.Body as Readable
       const stop = at + (answer.ContentLength ?? 0)
       for await (const part of abortable(body as AsyncIterable<Uint8Array>, [signal])) {
@@ -47,7 +47,7 @@ export async function* download(
       if (at !== stop) throw new Error('it ended too soon')
       if (digest && digest.digest('hex') !== hash)
         throw fault('UNAVAILABLE', {
-          what: WHAT,
+          what: serviceName,
           why: 'what it holds is not what its address says',
         })
       return

@@ -1,8 +1,8 @@
 // UUIDs of version 7 (RFC 9562, section 5.7), monotone by the counter of section 6.2, method 1.
 
-const POOL_BYTES = 4096
-const TAIL_BYTES = 8
-const COUNTER_MAX = 0xfff
+const poolBytes = 4096
+const tailBytes = 8
+const counterMax = 0xfff
 
 /**
  * An id costs well under a microsecond. Random bytes are drawn in blocks, and the digits of the
@@ -29,16 +29,16 @@ export function uuids({
     head = `${digits.slice(0, 8)}-${digits.slice(8)}-7`
   }
   const tailNow = (): string => {
-    if (at + TAIL_BYTES > pool.length) {
-      pool = Buffer.from(randomBytes(POOL_BYTES))
+    if (at + tailBytes > pool.length) {
+      pool = Buffer.from(randomBytes(poolBytes))
       at = 0
     }
     const ms = now()
     if (ms > time) begin(ms, pool)
-    else if (++counter > COUNTER_MAX) begin(time + 1, pool)
+    else if (++counter > counterMax) begin(time + 1, pool)
     pool[at] = (pool[at]! & 0x3f) | 0x80
-    const tail = pool.toString('hex', at, at + TAIL_BYTES)
-    at += TAIL_BYTES
+    const tail = pool.toString('hex', at, at + tailBytes)
+    at += tailBytes
     return `${tail.slice(0, 4)}-${tail.slice(4)}`
   }
   return after => {

@@ -7,7 +7,7 @@ import type { Rate } from '#ports/limits.ts'
  * Sums of fractions of a millisecond are inexact, most of all where time counts from 1970. Without
  * this tolerance the last call of a full burst would sometimes be refused.
  */
-const ROUNDING_MS = 0.01
+const roundingMs = 0.01
 
 /** `until`: when the bucket is full again, or when the window ends. */
 export type Count = { readonly until: number; readonly used: number }
@@ -20,7 +20,7 @@ function bucket(
   const from = Math.max(now, known?.until ?? now)
   const until = from + (cost * 1000) / perSecond
   const waitMs = until - now - (burst * 1000) / perSecond
-  return waitMs <= ROUNDING_MS
+  return waitMs <= roundingMs
     ? { count: { until, used: 0 }, waitMs: 0 }
     : { count: { until: from, used: 0 }, waitMs: Math.ceil(waitMs) }
 }

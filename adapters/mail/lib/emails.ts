@@ -4,28 +4,28 @@ import type { Clock } from '#ports/clock.ts'
 import type { Email } from '#ports/mail.ts'
 import { lazyRequire } from '../../_shared/lazy-require.ts'
 
-export const FROM_DEFAULT = 'Agent Platform <no-reply@localhost>'
-const ADDRESS_MAX = 254
-const SUBJECT_MAX = 500
-const CONTROL = /[\u0000-\u001f\u007f\u0085\u2028\u2029]/
+export const fromDefault = 'Agent Platform <no-reply@localhost>'
+const addressMax = 254
+const subjectMax = 500
+const controlPattern = /[\u0000-\u001f\u007f\u0085\u2028\u2029]/
 /** One bare address. Lists, display names, comments and quoting could add another recipient. */
-const ADDRESS = /^[^\s@<>()[\]\\,;:"]+@[^\s@<>()[\]\\,;:"]+$/
+const addressPattern = /^[^\s@<>()[\]\\,;:"]+@[^\s@<>()[\]\\,;:"]+$/
 
 /** INVALID_FIELD for text that could add a header or a recipient. */
 export function checkEmail({ to, subject }: Email): void {
-  if (to.length > ADDRESS_MAX || CONTROL.test(to) || !ADDRESS.test(to))
+  if (to.length > addressMax || controlPattern.test(to) || !addressPattern.test(to))
     throw fault('INVALID_FIELD', { field: 'to', why: 'must be one plain e-mail address' })
-  if (subject.length > SUBJECT_MAX || CONTROL.test(subject))
+  if (subject.length > subjectMax || controlPattern.test(subject))
     throw fault('INVALID_FIELD', {
       field: 'subject',
-      why: `must be one line of at most ${SUBJECT_MAX} characters`,
+      why: `must be one line of at most ${subjectMax} characters`,
     })
 }
 
 /** `Name <address>` or a bare address, from the operator's settings. */
 export function checkedFrom(from: string): string {
   const address = /<([^<>]*)>$/.exec(from)?.[1] ?? from
-  if (CONTROL.test(from) || !ADDRESS.test(address))
+  if (controlPattern.test(from) || !addressPattern.test(address))
     throw fault('INVALID_FIELD', {
       field: 'from',
       why: 'must be an e-mail address, or `Name <address>`',

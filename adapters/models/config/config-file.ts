@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { Type as t, type Static } from 'typebox'
 import { fault } from '#contracts/faults.ts'
 import { ModelEntry, PriceEntry } from '../lib/catalogue.ts'
-import { CONCURRENCY_MAX, TIMEOUT } from '../lib/endpoint.ts'
+import { concurrencyMax, timeoutBounds } from '../lib/endpoint.ts'
 
 const exact = { additionalProperties: false }
-const FILE_BYTES_MAX = 1024 * 1024
+const fileBytesMax = 1024 * 1024
 const ProviderName = t.String({ pattern: '^[^\\p{C}]{1,64}$' })
 
 /** `api_key` names a variable; `base_url` left out is the vendor's own. */
@@ -15,8 +15,8 @@ const Remote = {
   name: ProviderName,
   base_url: t.Optional(t.String({ maxLength: 2000 })),
   api_key: t.Optional(t.String({ maxLength: 128 })),
-  concurrency: t.Optional(t.Integer({ minimum: 1, maximum: CONCURRENCY_MAX })),
-  timeout_ms: t.Optional(t.Integer({ minimum: TIMEOUT.min, maximum: TIMEOUT.max })),
+  concurrency: t.Optional(t.Integer({ minimum: 1, maximum: concurrencyMax })),
+  timeout_ms: t.Optional(t.Integer({ minimum: timeoutBounds.min, maximum: timeoutBounds.max })),
   models: t.Array(ModelEntry, { minItems: 1 }),
 }
 /** Programs of this repository: they have one model each, which knows what it can do. */
@@ -106,7 +106,7 @@ export function readConfigFile(path: string): ConfigFile {
   } catch (cause) {
     throw refuse(`cannot be read (${(cause as NodeJS.ErrnoException).code})`, cause)
   }
-  if (text.length > FILE_BYTES_MAX) throw refuse(`is larger than ${FILE_BYTES_MAX} characters`)
+  if (text.length > fileBytesMax) throw refuse(`is larger than ${fileBytesMax} characters`)
   let value: unknown
   try {
     value = JSON.parse(text)

@@ -2,10 +2,10 @@
 import { fault } from '#contracts/faults.ts'
 import type { AdapterContext } from '#ports/adapter.ts'
 
-export const CONCURRENCY = 64
-export const CONCURRENCY_MAX = 10_000
-export const TIMEOUT_MS = 120_000
-export const TIMEOUT = { min: 100, max: 3_600_000 }
+export const concurrencyUsual = 64
+export const concurrencyMax = 10_000
+export const timeoutMs = 120_000
+export const timeoutBounds = { min: 100, max: 3_600_000 }
 
 /**
  * A vendor's own address, and the variable that holds the key for it: that key goes nowhere else

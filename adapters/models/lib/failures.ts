@@ -4,7 +4,7 @@ import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import { retryAfterOf } from './pacing/rate-limits.ts'
 
-const WHY_MAX = 200
+const whyMax = 200
 
 /**
  * The libraries' errors have these in common; `status` is absent where the error came in the middle
@@ -114,7 +114,7 @@ const madeOf = (
   why: string,
   retryAfterMs?: number,
 ): Fault =>
-  fault(code, { why: why.slice(0, WHY_MAX) }, retryAfterMs === undefined ? {} : { retryAfterMs })
+  fault(code, { why: why.slice(0, whyMax) }, retryAfterMs === undefined ? {} : { retryAfterMs })
 
 /**
  * MODEL_REFUSED for what would fail again, MODEL_FAILED for everything else. The error itself is

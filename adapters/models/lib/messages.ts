@@ -15,8 +15,8 @@ export type WireMessage =
   | { readonly role: 'tool'; readonly callId: string; readonly content: string }
 
 /** The shortest limit among the providers: OpenAI's chat completions refuse a longer id. */
-const ID_MAX = 40
-const NAME_MAX = 64
+const idMax = 40
+const nameMax = 64
 
 /**
  * Each text between marks that it does not itself contain, so that no file can pretend to be
@@ -36,11 +36,11 @@ export function renderedAttachments(attachments: readonly Attachment[]): string 
 }
 
 const validId = (id: string): string =>
-  /^[A-Za-z0-9_-]+$/.test(id) && id.length <= ID_MAX
+  /^[A-Za-z0-9_-]+$/.test(id) && id.length <= idMax
     ? id
     : `call_${createHash('sha256').update(id).digest('hex').slice(0, 24)}`
 const validName = (name: string): string =>
-  name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, NAME_MAX) || 'unknown'
+  name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, nameMax) || 'unknown'
 const objectOf = (value: Json): WireCall['arguments'] =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { unparsed: value }
 

@@ -6,8 +6,8 @@ import type { Message, Model, ModelRequest } from '#ports/models.ts'
  * A rough average over languages and tokenisers. Used only where no provider's count decides a
  * charge.
  */
-const CHARACTERS_PER_TOKEN = 4
-export const tokensOf = (characters: number): number => Math.ceil(characters / CHARACTERS_PER_TOKEN)
+const charactersPerToken = 4
+export const tokensOf = (characters: number): number => Math.ceil(characters / charactersPerToken)
 
 export function inputTokensOf({
   messages,

@@ -14,15 +14,15 @@ import { retry } from './pacing/retry.ts'
 import { openWire, type Wire } from './wire.ts'
 
 /** Calls that may wait for a place; beyond them a call fails at once. */
-const WAITING_MAX = 1000
-const WAITING_RETRY_MS = 1000
+const waitingMax = 1000
+const waitingRetryMs = 1000
 /** The kernel gives a health check two seconds: within less, the answer names the provider. */
-const PING_MS = 1500
+const pingMs = 1500
 /**
  * A provider that answered is not asked again for so long: health checks come often, and count
  * against its limits.
  */
-const PING_FRESH_MS = 10_000
+const pingFreshMs = 10_000
 
 export type Call = {
   readonly request: ModelRequest
@@ -61,12 +61,12 @@ export function createProvider(
   const closing = new AbortController()
   const line = createSemaphore({
     permits: concurrency,
-    waitingMax: WAITING_MAX,
+    waitingMax: waitingMax,
     refuse: () =>
       fault(
         'MODEL_FAILED',
         { why: `too many calls wait for ${name}` },
-        { retryAfterMs: WAITING_RETRY_MS },
+        { retryAfterMs: waitingRetryMs },
       ),
   })
   const catalogue = models.map(({ wire: _, ...model }): Model => model)
@@ -110,7 +110,7 @@ export function createProvider(
   async function ask(): Promise<void> {
     const enough = new AbortController()
     const signal = AbortSignal.any([closing.signal, enough.signal])
-    const wire = openWire({ who: name, clock, signal, timeoutMs: PING_MS })
+    const wire = openWire({ who: name, clock, signal, timeoutMs: pingMs })
     try {
       await dialect.ask({ fetch: wire.fetch, signal })
     } catch (error) {
@@ -156,7 +156,7 @@ export function createProvider(
       if (asked === undefined) {
         asked = ask()
         asked
-          .then(() => clock.sleep(PING_FRESH_MS, closing.signal))
+          .then(() => clock.sleep(pingFreshMs, closing.signal))
           .catch(() => 'asked anew')
           .finally(() => {
             asked = undefined

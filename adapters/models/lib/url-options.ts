@@ -5,11 +5,11 @@ import type { AdapterContext } from '#ports/adapter.ts'
 import { wholeOption } from '../../_shared/options.ts'
 import { servedModel, type Api, type ModelEntry } from './catalogue.ts'
 import {
-  CONCURRENCY,
-  CONCURRENCY_MAX,
+  concurrencyUsual,
+  concurrencyMax,
   endpointOf,
-  TIMEOUT,
-  TIMEOUT_MS,
+  timeoutBounds,
+  timeoutMs,
   type Vendor,
 } from './endpoint.ts'
 import type { ProviderSettings } from './provider.ts'
@@ -33,10 +33,10 @@ export const commonOptions = (
   tools: '0: the model cannot call tools; default 1.',
   reasoning: '1: the model can deliberate before it answers; default 0.',
   prefill: '1: the model goes on after a given beginning of its answer; default 0.',
-  concurrency: `Calls at a time, the others wait; default ${CONCURRENCY}.`,
+  concurrency: `Calls at a time, the others wait; default ${concurrencyUsual}.`,
   timeout_ms:
     'How long the provider may be silent, before its first byte and between two; default ' +
-    `${TIMEOUT_MS}.`,
+    `${timeoutMs}.`,
   key:
     'The name of the variable that holds the key (or of <name>_FILE, a file that does); ' +
     `default ${keyName} at ${name}, elsewhere none.`,
@@ -119,8 +119,8 @@ export function settingsOf(
     apiKey,
     api,
     atVendor,
-    concurrency: wholeOption(url, 'concurrency', CONCURRENCY, { min: 1, max: CONCURRENCY_MAX }),
-    timeoutMs: wholeOption(url, 'timeout_ms', TIMEOUT_MS, TIMEOUT),
+    concurrency: wholeOption(url, 'concurrency', concurrencyUsual, { min: 1, max: concurrencyMax }),
+    timeoutMs: wholeOption(url, 'timeout_ms', timeoutMs, timeoutBounds),
     models: [
       servedModel(entry, {
         provider,

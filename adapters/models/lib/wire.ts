@@ -5,13 +5,13 @@ import type { Clock } from '#ports/clock.ts'
 import { orAborted } from '../../_shared/abortable.ts'
 
 /** Of one answer, and of one refusal: a provider that never stops is cut off here. */
-const ANSWER_BYTES_MAX = 64 * 1024 * 1024
-const REFUSAL_BYTES_MAX = 1024 * 1024
+const answerBytesMax = 64 * 1024 * 1024
+const refusalBytesMax = 1024 * 1024
 /**
  * All that may leave: libraries add what they find about this machine, and headers from variables
  * of their own.
  */
-const HEADERS = [
+const headersKept = [
   'accept',
   'content-type',
   'authorization',
@@ -58,7 +58,7 @@ export function openWire({ who, clock, signal, timeoutMs }: Exchange): Wire {
   }
   const bounded = (body: ReadableStream<Uint8Array>, ok: boolean): ReadableStream<Uint8Array> => {
     const reader = body.getReader()
-    const bytesMax = ok ? ANSWER_BYTES_MAX : REFUSAL_BYTES_MAX
+    const bytesMax = ok ? answerBytesMax : refusalBytesMax
     let bytes = 0
     return new ReadableStream<Uint8Array>(
       {
@@ -84,7 +84,7 @@ export function openWire({ who, clock, signal, timeoutMs }: Exchange): Wire {
   return {
     async fetch(input, init) {
       const given = new Headers(init?.headers)
-      const headers = HEADERS.flatMap((name): [string, string][] =>
+      const headers = headersKept.flatMap((name): [string, string][] =>
         given.has(name) ? [[name, given.get(name)!]] : [],
       )
       // A redirect would carry the prompt, and the key in a header of its own name, to whoever it

@@ -3,18 +3,19 @@ import type { Message, ToolSpec } from '#ports/models.ts'
 import type { Json } from '#ports/token.ts'
 import { sentencesOf } from './words.ts'
 
-const CALLING =
+const verbs =
   '(?:use|using|call|run|invoke|' + 'utilise[rz]?|appelle[rz]?|appeler|lance[rz]?|exécute[rz]?)'
-const STEPWISE = /\b(?:numbered|step[- ]by[- ]step)\s+(?:\w+\s+)?(?:plan|list of steps)\b/iu
-const NUMBERED = /\bplan\b[^.\n]{0,40}\bnumbered\b|\bplan\s+numéroté|\bétapes\s+numérotées/iu
-const namesPlan = (text: string) => STEPWISE.test(text) || NUMBERED.test(text)
-const SUMMARY =
+const stepwisePattern = /\b(?:numbered|step[- ]by[- ]step)\s+(?:\w+\s+)?(?:plan|list of steps)\b/iu
+const numberedPattern = /\bplan\b[^.\n]{0,40}\bnumbered\b|\bplan\s+numéroté|\bétapes\s+numérotées/iu
+const namesPlan = (text: string) => stepwisePattern.test(text) || numberedPattern.test(text)
+const summaryPattern =
   /\b(?:summari[sz]e|summary|sum up|tl;?dr|key points|overview|résume[rz]?|résumé|synthèse)\b/iu
-const GIST = /\bpoints clés\b|\b(?:what(?:'s| is| does)|de quoi)\b[^?]{0,40}\b(?:about|say|parle)/iu
-const STEPS =
+const gistPattern =
+  /\bpoints clés\b|\b(?:what(?:'s| is| does)|de quoi)\b[^?]{0,40}\b(?:about|say|parle)/iu
+const stepsPattern =
   /(?:^|\s)\d{1,3}[.)]\s|[;•]|,?\s(?:and then|then|after that|puis|ensuite|et ensuite)\s/iu
-const STEPS_MAX = 12
-const STEP_MAX = 200
+const stepsMax = 12
+const stepMax = 200
 
 export type ToolAsk = { readonly name: string; readonly arguments: Json | undefined }
 
@@ -75,7 +76,7 @@ export function toolAsked(message: string, tools: readonly ToolSpec[]): ToolAsk 
   for (const { name, parameters } of tools.toSorted((a, b) => b.name.length - a.name.length)) {
     const quoted = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
     const match = new RegExp(
-      String.raw`(?<!\p{L})${CALLING}\s[^.\n{]{0,40}?(?<![\p{L}\p{N}_])${quoted}(?![\p{L}\p{N}_])`,
+      String.raw`(?<!\p{L})${verbs}\s[^.\n{]{0,40}?(?<![\p{L}\p{N}_])${quoted}(?![\p{L}\p{N}_])`,
       'iu',
     ).exec(message)
     if (match === null) continue
@@ -93,7 +94,7 @@ export function toolAsked(message: string, tools: readonly ToolSpec[]): ToolAsk 
 }
 
 export const asksForSummary = (message: string): boolean =>
-  SUMMARY.test(message) || GIST.test(message)
+  summaryPattern.test(message) || gistPattern.test(message)
 
 /** The steps of the plan that the user's or the system's words ask for. */
 export function planAsked(
@@ -106,10 +107,10 @@ export function planAsked(
   if (!asked) return undefined
   const steps = sentencesOf(message)
     .filter(sentence => !namesPlan(sentence))
-    .flatMap(sentence => sentence.split(STEPS))
+    .flatMap(sentence => sentence.split(stepsPattern))
   return steps
     .map(step => step.trim().replace(/[.,;:]{1,20}$/, ''))
     .filter(step => /\p{L}/u.test(step))
-    .slice(0, STEPS_MAX)
-    .map(step => (step[0]!.toUpperCase() + step.slice(1)).slice(0, STEP_MAX))
+    .slice(0, stepsMax)
+    .map(step => (step[0]!.toUpperCase() + step.slice(1)).slice(0, stepMax))
 }

@@ -15,24 +15,24 @@ type Found = Quote & {
 }
 
 /** Characters of all material together that are read. */
-export const MATERIAL_MAX = 2_097_152
-const BLOCK = 16_384
-const TERMS_MAX = 64
-const TOPICS = 12
-const SATURATION = 1.2
-const LENGTH_WEIGHT = 0.75
+export const materialMax = 2_097_152
+const blockChars = 16_384
+const termsMax = 64
+const topicsMax = 12
+const termSaturation = 1.2
+const lengthWeight = 0.75
 
 /** The material in blocks that end where a sentence or a line does. */
 function* blocksOf(sources: readonly Source[]): Generator<Source> {
-  let left = MATERIAL_MAX
+  let left = materialMax
   for (const { name, text } of sources) {
     const end = Math.min(text.length, left)
     left -= end
     for (let at = 0; at < end; ) {
-      let stop = Math.min(end, at + BLOCK)
+      let stop = Math.min(end, at + blockChars)
       if (stop < end) {
         const cut = Math.max(text.lastIndexOf('\n', stop), text.lastIndexOf('. ', stop) + 1)
-        if (cut > at + BLOCK / 2) stop = cut
+        if (cut > at + blockChars / 2) stop = cut
       }
       yield { name, text: text.slice(at, stop) }
       at = stop
@@ -50,7 +50,7 @@ async function topicsOf(sources: readonly Source[], turn: Turn): Promise<string[
   }
   return [...counts]
     .toSorted(([a, most], [b, more]) => more - most || (a < b ? -1 : 1))
-    .slice(0, TOPICS)
+    .slice(0, topicsMax)
     .map(([stem]) => stem)
 }
 
@@ -91,14 +91,14 @@ export async function quotesAbout(
   const terms =
     about === undefined
       ? await topicsOf(sources, turn)
-      : [...new Set(stemsOf(about))].slice(0, TERMS_MAX)
+      : [...new Set(stemsOf(about))].slice(0, termsMax)
   const { found, holding, sentences, meanLength } = await search(terms, sources, turn)
   const rarity = holding.map(count => Math.log(1 + (sentences - count + 0.5) / (count + 0.5)))
   const scoreOf = ({ counts, length }: Found): number => {
-    const norm = SATURATION * (1 - LENGTH_WEIGHT + (LENGTH_WEIGHT * length) / (meanLength || 1))
+    const norm = termSaturation * (1 - lengthWeight + (lengthWeight * length) / (meanLength || 1))
     return counts.reduce(
       (sum, count, at) =>
-        sum + (count === 0 ? 0 : (rarity[at]! * count * (SATURATION + 1)) / (count + norm)),
+        sum + (count === 0 ? 0 : (rarity[at]! * count * (termSaturation + 1)) / (count + norm)),
       0,
     )
   }

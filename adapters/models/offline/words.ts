@@ -1,13 +1,13 @@
 // Cutting text into sentences and words, well enough to compare a question with them in the
 // languages that most people write.
 
-const MARKS = /\p{M}+/gu
-const WORDS =
+const marksPattern = /\p{M}+/gu
+const wordsPattern =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]+|[\p{L}\p{N}]+/gu
-const UNSPACED = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u
-const SENTENCE_ENDS = /(?<=[.!?؟…]["'»”)\]]?)\s+|(?<=[。！？])|\n\s*/u
-const SENTENCE_MAX = 600
-const STEM_MAX = 6
+const unspacedPattern = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u
+const sentenceEnds = /(?<=[.!?؟…]["'»”)\]]?)\s+|(?<=[。！？])|\n\s*/u
+const sentenceMax = 600
+const stemMax = 6
 
 const stopWordsOf = {
   en:
@@ -47,14 +47,15 @@ const englishOnly: ReadonlySet<string> = new Set(
 export type Language = 'en' | 'fr'
 
 /** Lower case, without accents, so that `Éléphant` and `elephant` are one word. */
-const folded = (text: string): string => text.toLowerCase().normalize('NFKD').replace(MARKS, '')
+const folded = (text: string): string =>
+  text.toLowerCase().normalize('NFKD').replace(marksPattern, '')
 
 /**
  * The first letters stand for the word: `deliver`, `delivery` and `livraisons`, `livraison` meet.
  * Crude, and the same in every language.
  */
 function stem(word: string): string {
-  if (word.length > STEM_MAX) return word.slice(0, STEM_MAX)
+  if (word.length > stemMax) return word.slice(0, stemMax)
   return word.length > 3 && /[sx]$/.test(word) ? word.slice(0, -1) : word
 }
 
@@ -64,8 +65,8 @@ function stem(word: string): string {
  */
 export function stemsOf(text: string): string[] {
   const stems: string[] = []
-  for (const [word] of folded(text).matchAll(WORDS)) {
-    if (UNSPACED.test(word))
+  for (const [word] of folded(text).matchAll(wordsPattern)) {
+    if (unspacedPattern.test(word))
       for (let at = 0; at < Math.max(1, word.length - 1); at++) stems.push(word.slice(at, at + 2))
     else if (!stopWords.has(word)) stems.push(stem(word))
   }
@@ -75,18 +76,18 @@ export function stemsOf(text: string): string[] {
 /** The sentences of a text: trimmed, none empty, none longer than some lines of print. */
 export function sentencesOf(text: string): string[] {
   return text
-    .split(SENTENCE_ENDS)
+    .split(sentenceEnds)
     .map(sentence => sentence.trim())
     .filter(sentence => sentence !== '')
     .map(sentence =>
-      sentence.length > SENTENCE_MAX ? `${sentence.slice(0, SENTENCE_MAX)}…` : sentence,
+      sentence.length > sentenceMax ? `${sentence.slice(0, sentenceMax)}…` : sentence,
     )
 }
 
 /** French when more of its small words are French than English. */
 export function languageOf(text: string): Language {
   let balance = 0
-  for (const [word] of folded(text.slice(0, 4000)).matchAll(WORDS))
+  for (const [word] of folded(text.slice(0, 4000)).matchAll(wordsPattern))
     balance += frenchOnly.has(word) ? 1 : englishOnly.has(word) ? -1 : 0
   return balance > 0 ? 'fr' : 'en'
 }

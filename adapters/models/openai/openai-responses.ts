@@ -10,17 +10,17 @@ import { openWire } from '../lib/wire.ts'
 
 type Params = OpenAI.Responses.ResponseCreateParamsStreaming
 /** Less than this is refused there. */
-const OUTPUT_TOKENS_MIN = 16
+const outputTokensMin = 16
 /**
  * Each checkpoint is a record in somebody's journal; what came since the last one is sent again.
  */
-const CHECKPOINT_MS = 250
-const CANCEL_MS = 5000
+const checkpointMs = 250
+const cancelMs = 5000
 /**
  * The engine's word for: nobody wants the answer any more. Every other end of a connection may be
  * followed by a resume.
  */
-const CANCELLED = 'cancelled'
+const cancelledReason = 'cancelled'
 
 function itemsOf(message: WireMessage): OpenAI.Responses.ResponseInputItem[] {
   switch (message.role) {
@@ -51,7 +51,7 @@ function paramsOf({ request, model }: Pick<Call, 'request' | 'model'>): Params {
     model: wire.id,
     stream: true,
     input: wireMessages(request).flatMap(itemsOf),
-    max_output_tokens: Math.max(OUTPUT_TOKENS_MIN, outputTokensOf(request, outputTokensMax)),
+    max_output_tokens: Math.max(outputTokensMin, outputTokensOf(request, outputTokensMax)),
     // Kept there only where it is to be resumed.
     store: supports.resume,
     ...(supports.resume ? { background: true } : {}),
@@ -116,7 +116,7 @@ function reader(answer: Answer, { clock, onId, resumed }: Keeping): (event: Even
       answer.hasFinished()
     )
       return
-    if (clock.monotonic() - keptAt < CHECKPOINT_MS) return
+    if (clock.monotonic() - keptAt < checkpointMs) return
     keptAt = clock.monotonic()
     answer.checkpoint({ response: id, at })
   }
@@ -182,7 +182,7 @@ export function openaiResponses(
   /** Ends an answer that goes on without its reader. */
   const cancel = async (id: string): Promise<void> => {
     const enough = new AbortController()
-    const { fetch } = openWire({ who, clock, signal: enough.signal, timeoutMs: CANCEL_MS })
+    const { fetch } = openWire({ who, clock, signal: enough.signal, timeoutMs: cancelMs })
     await client
       .withOptions({ fetch })
       .responses.cancel(id, {})
@@ -198,7 +198,11 @@ export function openaiResponses(
         request.signal.addEventListener(
           'abort',
           () => {
-            if (id !== undefined && request.signal.reason === CANCELLED && !answer.hasFinished())
+            if (
+              id !== undefined &&
+              request.signal.reason === cancelledReason &&
+              !answer.hasFinished()
+            )
               cancel(id).catch(() => 'it ends by itself')
           },
           { once: true },

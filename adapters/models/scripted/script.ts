@@ -5,7 +5,7 @@ import type { ModelRequest } from '#ports/models.ts'
 import type { Json } from '#ports/token.ts'
 import { toolResultsSince } from '../lib/model-calls.ts'
 
-export const TOKENS_MAX = 1_000_000
+export const tokensMax = 1_000_000
 
 /**
  * Parameters of the URL, and directives `[[name=value]]` in the user's message, which override them
@@ -81,8 +81,8 @@ export function number(settings: Settings, name: Name, otherwise: number): numbe
   const text = settings[name]
   if (text === undefined) return otherwise
   const value = text.trim() === '' ? NaN : Number(text)
-  if (!(value >= 0 && value <= TOKENS_MAX))
-    throw fault('INVALID_FIELD', { field: name, why: `must be a number from 0 to ${TOKENS_MAX}` })
+  if (!(value >= 0 && value <= tokensMax))
+    throw fault('INVALID_FIELD', { field: name, why: `must be a number from 0 to ${tokensMax}` })
   return value
 }
 const wordsOf = (text: string): string[] => text.match(/\S+\s*/g) ?? []

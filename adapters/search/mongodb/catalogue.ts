@@ -46,7 +46,7 @@ export type Refill = (
 
 const waitMs = 50
 const waitMsMax = 90_000
-const WHAT = 'The search index'
+const serviceName = 'The search index'
 
 export type Catalogue = ReturnType<typeof createCatalogue>
 export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
@@ -85,7 +85,7 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
       if (clock.monotonic() >= end)
         throw fault(
           'UNAVAILABLE',
-          { what: WHAT, why: 'the collection is being changed' },
+          { what: serviceName, why: 'the collection is being changed' },
           { retryAfterMs: 1000 },
         )
       await clock.sleep(waitMs, closing)
@@ -130,7 +130,7 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
         )
       }
       await locks.within(lockOf(_id), {
-        what: WHAT,
+        what: serviceName,
         signal: closing,
         isDone,
         async act(renew) {
@@ -159,7 +159,10 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
               ),
             )
             if (modifiedCount === 0)
-              throw fault('UNAVAILABLE', { what: WHAT, why: 'the collection was taken away' })
+              throw fault('UNAVAILABLE', {
+                what: serviceName,
+                why: 'the collection was taken away',
+              })
           } catch (error) {
             await entries
               .updateOne({ _id, next: at }, { $unset: { next: '' } })

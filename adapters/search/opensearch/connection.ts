@@ -7,7 +7,7 @@ import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../../_shared/options.ts'
 import { notFound } from '../lib/checks.ts'
 
-export const WHAT = 'The search service'
+export const serviceName = 'The search service'
 const timeoutMs = 30_000
 const triesMax = 5
 const backoffMs = 100
@@ -56,7 +56,7 @@ export type Connection = {
 
 const refusedOption = (field: string, why: string): Fault => fault('INVALID_FIELD', { field, why })
 export const unavailable = (why: string, cause?: unknown): Fault =>
-  fault('UNAVAILABLE', { what: WHAT, why }, { cause, retryAfterMs: 1000 })
+  fault('UNAVAILABLE', { what: serviceName, why }, { cause, retryAfterMs: 1000 })
 
 /** Addresses and credentials are not told. */
 export function toFault({ status, type, reason }: Refusal): Fault {

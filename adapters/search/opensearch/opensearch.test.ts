@@ -14,7 +14,7 @@ import { systemClock } from '../../clock/system.ts'
 import { analysisVersion } from '../analysis/analyser.ts'
 import { openSearch } from '../opensearch.ts'
 
-const ORG = '01890000-0000-7000-8000-00000000000a'
+const ownOrg = '01890000-0000-7000-8000-00000000000a'
 type Call = { readonly path: string; readonly body: string }
 type Answer = readonly [status: number, body: object]
 const busy = { type: 'rejected_execution_exception', reason: 'the queue is full' }
@@ -25,7 +25,7 @@ async function serverOf(
 ) {
   const calls: Call[] = []
   const meta = {
-    org: ORG,
+    org: ownOrg,
     collection: 'c',
     spec: { languages: ['none'], dimensions: 0, fields: {} },
     analysis: analysisVersion,
@@ -128,7 +128,7 @@ test('passages that the service had no room for are sent again, and only they', 
     ]
   })
   const engine = await server.open()
-  const { indexed, errors } = await engine.within(ORG).index(
+  const { indexed, errors } = await engine.within(ownOrg).index(
     'c',
     ['a', 'b', 'bad'].map(id => ({ id, text: id })),
   )
@@ -148,7 +148,7 @@ test('passages that the service had no room for are sent again, and only they', 
 test('a load is cut into calls, of which few are under way at once', async () => {
   await using server = await serverOf(() => undefined)
   const engine = await server.open()
-  const passages = engine.within(ORG)
+  const passages = engine.within(ownOrg)
   await passages.index(
     'c',
     Array.from({ length: 1000 }, (_, at) => ({ id: `${at}`, text: 'x'.repeat(8000) })),
@@ -162,7 +162,7 @@ test('a service that hangs up is asked a few times, then left alone for a while'
   let isDown = false
   await using server = await serverOf(() => (isDown ? 'hang up' : undefined))
   const engine = await server.open()
-  const passages = engine.within(ORG)
+  const passages = engine.within(ownOrg)
   await passages.count('c')
   isDown = true
   const error = await failureOf(passages.count('c'))
@@ -183,7 +183,7 @@ test('a service on its way up is tried again; one that refuses the user is not',
       : undefined,
   )
   const engine = await server.open()
-  assert.is(await engine.within(ORG).count('c'), 1)
+  assert.is(await engine.within(ownOrg).count('c'), 1)
   assert.is(tries, 3)
   await engine.close()
   await using strict = await serverOf((_, { headers }) =>
@@ -208,7 +208,7 @@ test('what only a part of the shards would say is not asked for', async () => {
       : undefined
   })
   const engine = await server.open()
-  assert.is(await engine.within(ORG).count('c'), 1)
+  assert.is(await engine.within(ownOrg).count('c'), 1)
   assert.ok(
     asked.length === 1 && asked[0]!.includes('allow_partial_search_results=false'),
     asked.join(),
@@ -235,7 +235,7 @@ test('a full disk is told as such, and a call that takes too long ends', async (
   const engine = await server.open()
   assert.ok(
     hasCode(
-      await failureOf(engine.within(ORG).index('c', [{ id: 'a', text: 'x' }])),
+      await failureOf(engine.within(ownOrg).index('c', [{ id: 'a', text: 'x' }])),
       'STORAGE_FULL',
     ),
   )

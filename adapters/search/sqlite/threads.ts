@@ -20,7 +20,7 @@ export type Thread = {
   close(): Promise<void>
 }
 
-export const WHAT = 'The search index'
+export const serviceName = 'The search index'
 /**
  * Calls that may wait for a thread, and what they may weigh together in bytes; beyond that callers
  * are refused rather than memory filled.
@@ -93,23 +93,23 @@ export async function startThread(start: Parameters<typeof openIndex>[0]): Promi
     end(
       fault(
         'UNAVAILABLE',
-        { what: WHAT, why: `its thread ended: ${(error as Error).message}` },
+        { what: serviceName, why: `its thread ended: ${(error as Error).message}` },
         { cause: error },
       ),
     ),
   )
-  worker.on('exit', () => end(closedFault(WHAT)))
+  worker.on('exit', () => end(closedFault(serviceName)))
   next()
 
   return {
     call(call, { weight: bytes = 0, signal } = {}) {
-      if (ended || isClosing) return Promise.reject(ended ?? closedFault(WHAT))
+      if (ended || isClosing) return Promise.reject(ended ?? closedFault(serviceName))
       if (signal?.aborted) return Promise.reject(signal.reason as Error)
       if (waiting.length >= waitingMax || weight + bytes > waitingBytesMax)
         return Promise.reject(
           fault(
             'UNAVAILABLE',
-            { what: WHAT, why: 'too many calls wait for it' },
+            { what: serviceName, why: 'too many calls wait for it' },
             { retryAfterMs: 1000 },
           ),
         )

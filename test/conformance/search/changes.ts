@@ -1,7 +1,7 @@
 // A collection becomes another while it is asked and written to.
 import assert from 'node:assert/strict'
 import type { CollectionSpec, Passages } from '#ports/search.ts'
-import { idsOf, index, ORG, plain, type On } from './common.ts'
+import { idsOf, index, ownOrg, plain, type On } from './common.ts'
 
 const count = 600
 const fill = (passages: Passages, collection: string) =>
@@ -75,7 +75,7 @@ export function changes(on: On): void {
     async (passages, _, place) => {
       const other = await place.open()
       try {
-        await changing(passages, other.within(ORG))
+        await changing(passages, other.within(ownOrg))
       } finally {
         await other.close()
       }

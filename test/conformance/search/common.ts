@@ -14,8 +14,8 @@ export type On = (
   needs?: readonly SearchNeed[],
 ) => void
 
-export const ORG = '01890000-0000-7000-8000-00000000000a'
-export const OTHER = '01890000-0000-7000-8000-00000000000b'
+export const ownOrg = '01890000-0000-7000-8000-00000000000a'
+export const otherOrg = '01890000-0000-7000-8000-00000000000b'
 
 /** Words as they stand, so that a check knows every term. */
 export const plain: CollectionSpec = { languages: ['none'] }

@@ -3,15 +3,15 @@
 import assert from 'node:assert/strict'
 import type { CollectionSpec, Contents, Passage, SearchEngine } from '#ports/search.ts'
 import { refuses } from '../runner.ts'
-import { index, mixed, numbers, ORG, OTHER, plain, type On } from './common.ts'
+import { index, mixed, numbers, ownOrg, otherOrg, plain, type On } from './common.ts'
 
-const orgs = [ORG, OTHER]
+const orgs = [ownOrg, otherOrg]
 
 async function allOf(engine: SearchEngine, collection: string, limit: number): Promise<Contents> {
   const passages: Passage[] = []
   for (;;) {
     const after = passages.at(-1)?.id
-    const page = await engine.contents(ORG, collection, {
+    const page = await engine.contents(ownOrg, collection, {
       limit,
       ...(after === undefined ? {} : { after }),
     })
@@ -30,10 +30,10 @@ export function contentsOf(on: On): void {
       const names = ['c', 'C', 'a/b', 'a', '!', '🦊', '\uffee', 'é "x"']
       const expected = orgs
         .flatMap(org => names.map(name => `${org}/${name}`))
-        .filter(address => address !== `${ORG}/a`)
+        .filter(address => address !== `${ownOrg}/a`)
         .sort(byBytes)
       for (const org of orgs) for (const name of names) await engine.within(org).define(name, plain)
-      await engine.within(ORG).drop('a')
+      await engine.within(ownOrg).drop('a')
       for (const limit of [1, 4, 100]) {
         const found: string[] = []
         for (
@@ -103,7 +103,7 @@ export function contentsOf(on: On): void {
           `${limit} at a time`,
         )
       await passages.define('bare', {})
-      assert.deepEqual(await engine.contents(ORG, 'bare', { limit: 10 }), {
+      assert.deepEqual(await engine.contents(ownOrg, 'bare', { limit: 10 }), {
         spec: { languages: ['en'], dimensions: 0, fields: {} },
         passages: [],
       })
@@ -150,13 +150,13 @@ export function contentsOf(on: On): void {
     "contents are those of one organisation's collection, and no more than is allowed at a time",
     async (passages, engine) => {
       await passages.define('c', plain)
-      await refuses('NOT_FOUND', () => engine.contents(OTHER, 'c', { limit: 10 }))
-      await refuses('NOT_FOUND', () => engine.contents(ORG, 'd', { limit: 10 }))
+      await refuses('NOT_FOUND', () => engine.contents(otherOrg, 'c', { limit: 10 }))
+      await refuses('NOT_FOUND', () => engine.contents(ownOrg, 'd', { limit: 10 }))
       for (const limit of [0, 1001, 1.5])
-        await refuses('INVALID_FIELD', () => engine.contents(ORG, 'c', { limit }))
+        await refuses('INVALID_FIELD', () => engine.contents(ownOrg, 'c', { limit }))
       for (const [org, name] of [
         ['../x', 'c'],
-        [ORG, ''],
+        [ownOrg, ''],
       ] as const)
         await refuses('INVALID_FIELD', () => engine.contents(org, name, { limit: 1 }))
     },

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { searchLimits as limits, type MatchQuery, type Passages } from '#ports/search.ts'
 import { scopeSearch } from '../../../kernel/scoped-ports/passages.ts'
-import { index, mixed, ORG, OTHER, plain, type On } from './common.ts'
+import { index, mixed, ownOrg, otherOrg, plain, type On } from './common.ts'
 import { refuses } from '../runner.ts'
 
 const idsOf = async (passages: Pick<Passages, 'match'>, query: MatchQuery) =>
@@ -163,8 +163,8 @@ export function matching(on: On): void {
   })
   on('what all share shows each organisation its own part', async (_, engine) => {
     const { shared } = scopeSearch(engine)
-    const ours = shared({ orgId: ORG })
-    const theirs = shared({ orgId: OTHER })
+    const ours = shared({ orgId: ownOrg })
+    const theirs = shared({ orgId: otherOrg })
     try {
       for (const each of [ours, theirs])
         await each.define('c', { ...plain, fields: { page: 'number' } })

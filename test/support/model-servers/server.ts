@@ -20,7 +20,7 @@ type Received = {
 export type ModelServer = Awaited<ReturnType<typeof startModelServer>>
 
 /** Odd lengths, never a frame's own; enough of them to come in many reads. */
-const SLICES = [1, 37, 5, 211, 3, 89, 17, 401]
+const sliceSizes = [1, 37, 5, 211, 3, 89, 17, 401]
 
 /**
  * `answer` decides each call; the default is a model that can do what the kit asks for. `key`: the
@@ -48,7 +48,7 @@ export async function startModelServer(
     const stop = cutAt ?? stallAt ?? endAt
     const bytes = Buffer.from(stop === undefined ? body : body.slice(0, stop(body)))
     for (let at = 0, n = 0; at < bytes.length && !to.destroyed; n++) {
-      const size = whole === true ? bytes.length : SLICES[n % SLICES.length]!
+      const size = whole === true ? bytes.length : sliceSizes[n % sliceSizes.length]!
       to.write(bytes.subarray(at, at + size))
       at += size
       await setImmediate()

@@ -79,7 +79,7 @@ export const usageOf = ({
 }: Turn): { input: number; output: number } | undefined =>
   usage === false ? undefined : (usage ?? { input: 12, output: Math.max(1, wordsOf(text).length) })
 
-const LONG = Array.from({ length: 60 }, (_, n) => `word${n} `)
+const longWords = Array.from({ length: 60 }, (_, n) => `word${n} `)
   .join('')
   .trimEnd()
 
@@ -92,7 +92,7 @@ export function talk({ said, tools, outputTokensMax, beginning }: Asked): Turn {
   const last = said.findLast(({ role, text }) => role === 'user' && text !== '')?.text ?? ''
   if (results.length === 0 && tools.includes('add') && /\badd\b/i.test(last))
     return { calls: [{ name: 'add', arguments: '{"a":1}' }], finish: 'stop' }
-  const all = results.length > 0 ? `The tool said: ${results.join(', ')}` : LONG
+  const all = results.length > 0 ? `The tool said: ${results.join(', ')}` : longWords
   const words = wordsOf(all.startsWith(beginning) ? all.slice(beginning.length) : all)
   const cut = words.length > outputTokensMax
   return { text: words.slice(0, outputTokensMax).join(''), finish: cut ? 'length' : 'stop' }

@@ -2,7 +2,7 @@
 import type { Clock } from '#ports/clock.ts'
 
 /** The longest wait that a provider can ask for, in milliseconds. */
-const WAIT_MS_MAX = 3_600_000
+const waitMsMax = 3_600_000
 
 const units: Readonly<Record<string, number>> = {
   ms: 1,
@@ -48,7 +48,7 @@ const resets = [
  */
 export function retryAfterOf(headers: Headers, clock: Pick<Clock, 'now'>): number | undefined {
   const bounded = (ms: number | undefined): number | undefined =>
-    ms === undefined || !Number.isFinite(ms) ? undefined : Math.min(Math.ceil(ms), WAIT_MS_MAX)
+    ms === undefined || !Number.isFinite(ms) ? undefined : Math.min(Math.ceil(ms), waitMsMax)
   const exact = headers.get('retry-after-ms')?.trim() ?? ''
   if (/^\d+(\.\d+)?$/.test(exact)) return bounded(Number(exact))
   const after = headers.get('retry-after')?.trim() ?? ''

@@ -2,11 +2,11 @@
 import { hasCode, type Fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 
-const TRIES_MAX = 3
-const BACKOFF_MS = 500
-const BACKOFF_MS_MAX = 8000
+const triesMax = 3
+const backoffMsUsual = 500
+const backoffMsMax = 8000
 /** A longer pause is the caller's to decide on. */
-const WAIT_MS_MAX = 20_000
+const waitMsMax = 20_000
 
 type Trying = {
   readonly clock: Clock
@@ -34,11 +34,11 @@ export async function* retry<T>(
       signal.throwIfAborted()
       const failure = failureOf(error)
       onFailure(failure, tried)
-      if (begun || tried === TRIES_MAX || !hasCode(failure, 'MODEL_FAILED')) throw failure
+      if (begun || tried === triesMax || !hasCode(failure, 'MODEL_FAILED')) throw failure
       const backoffMs =
-        Math.min(BACKOFF_MS_MAX, BACKOFF_MS * 2 ** (tried - 1)) * (0.5 + clock.random() / 2)
+        Math.min(backoffMsMax, backoffMsUsual * 2 ** (tried - 1)) * (0.5 + clock.random() / 2)
       const pauseMs = Math.max(backoffMs, failure.retryAfterMs ?? 0)
-      if (pauseMs > WAIT_MS_MAX) throw failure
+      if (pauseMs > waitMsMax) throw failure
       await clock.sleep(pauseMs, signal)
     }
   }
