@@ -8,7 +8,7 @@ import type { Clock } from '#ports/clock.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
 import type { Metric } from 'prom-client'
-import { valueIn, type Environment, type Settings } from './settings.ts'
+import { valueIn, type Environment, type Settings } from './settings/settings.ts'
 import { readJson } from './management/sources.ts'
 import { createAdapterMetrics } from './telemetry/adapter-metrics.ts'
 

@@ -16,7 +16,7 @@ import { createLog } from './telemetry/log.ts'
 import { createBroadcast } from './management/broadcast.ts'
 import type { Plugin } from './plugin.ts'
 import { createPluginRegistry, type RegistryService } from './management/plugin-registry.ts'
-import { readSettings, type Environment, type Settings } from './settings.ts'
+import { readSettings, type Environment, type Settings } from './settings/settings.ts'
 import { createIsolation } from './isolation/proxy-plugin.ts'
 
 export type Booted = {

@@ -7,7 +7,7 @@ import type { HttpServer, Route } from '#ports/http.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import type { Engines } from './adapters.ts'
-import type { Dispatcher } from './dispatch.ts'
+import type { Dispatcher } from './routing/dispatch.ts'
 import { createInstance, type Instance } from './instance.ts'
 import { createJobs } from './jobs.ts'
 import { checkDeclared } from './loading/declared.ts'
@@ -18,16 +18,16 @@ import { createRetirement } from './retirement.ts'
 import type { Metrics } from './telemetry/metrics.ts'
 import { affected, dependencyOrderOf, type DependencyOrder } from './dependency-order.ts'
 import type { Plugin } from './plugin.ts'
-import { readConfig, readRates, type Environment, type Settings } from './settings.ts'
+import { readConfig, readRates, type Environment, type Settings } from './settings/settings.ts'
 import {
   emptyRoutingTable,
   methodOf,
   createRoutingTable,
   type RoutingTable,
-} from './routing-table.ts'
+} from './routing/routing-table.ts'
 import { defineCollection } from './scoped-ports/define.ts'
 import type { TokenResolver } from './scoped-ports/token-resolver.ts'
-import type { Compile } from './validate.ts'
+import type { Compile } from './routing/validate.ts'
 
 type Parts = {
   readonly env: Environment

@@ -46,5 +46,5 @@ export {
   type OfflineCommand,
 } from './cli/commands.ts'
 export { fault, hasCode, isFault, type Fault, type FaultCode } from '#contracts/faults.ts'
-export { createValidator, type Validator } from './validate.ts'
+export { createValidator, type Validator } from './routing/validate.ts'
 export { port, type Json, type Token } from '#ports/token.ts'

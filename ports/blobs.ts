@@ -47,6 +47,6 @@ export type ScopedBlobs = {
 
 /**
  * Stores files, and anything else that is too long for a document.
- *  @example plugins/files/excerpt.ts
+ *  @example plugins/files/uploads/excerpt.ts
  */
 export const BlobStore = port<ScopedBlobs>('blobs')

@@ -27,6 +27,6 @@ export type RateLimiter = Lifecycle & {
 /**
  * Rate limits that no row of a contract names. The plugin declares its rates as `limits`, and the
  * operator can change them. It cannot count under other names.
- *  @example plugins/identity/registration.ts#register
+ *  @example plugins/identity/accounts/registration.ts#register
  */
 export const Limits = port<RateLimiter>('limits')

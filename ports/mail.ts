@@ -19,6 +19,6 @@ export type Mailer = Lifecycle & {
 
 /**
  * Hands emails over; delivery is not reported. A plugin declares why it sends emails (`may.mail`).
- *  @example plugins/identity/registration.ts#register
+ *  @example plugins/identity/accounts/registration.ts#register
  */
 export const Mail = port<Mailer>('mail')

@@ -8,7 +8,7 @@ import { isFault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { HttpAnswer, HttpRequest, HttpServer, HttpSettings, Route } from '#ports/http.ts'
 import { bindAdapters } from '../../kernel/adapters.ts'
-import { readSettings } from '../../kernel/settings.ts'
+import { readSettings } from '../../kernel/settings/settings.ts'
 import { headerOf, say } from '../../test/hostile/wire.ts'
 
 const env = { DATA_DIR: '/tmp' }

@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path'
 import { fault, isFault } from '#contracts/faults.ts'
 import type { RunnableCommand } from './commands.ts'
 import { requirePrivate } from './private.ts'
-import { createValidator } from '../validate.ts'
+import { createValidator } from '../routing/validate.ts'
 
 export type Commands = ReadonlyMap<string, RunnableCommand>
 type Answer =

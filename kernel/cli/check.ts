@@ -12,7 +12,7 @@ import {
   readSettings,
   type Environment,
   type Settings,
-} from '../settings.ts'
+} from '../settings/settings.ts'
 
 /** The result of one check. `what`: a port, a plugin, or the address to listen on. */
 export type Checked = {

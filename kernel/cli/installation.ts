@@ -12,7 +12,7 @@ import {
   type PortName,
 } from '../adapters.ts'
 import { writeJsonAtomic } from '../management/sources.ts'
-import type { Environment, Settings } from '../settings.ts'
+import type { Environment, Settings } from '../settings/settings.ts'
 import { askServer } from './admin.ts'
 
 /** `json`: nothing but the answer goes to standard output. */

@@ -1,8 +1,8 @@
 // Every setting with its default and its meaning, for `--help` and for docs/settings.md.
 import { Type as t, type TSchema } from 'typebox'
 import type { Plugin } from '../plugin.ts'
-import { KernelSettings } from '../kernel-settings.ts'
-import { envName, propertiesOf, ratesOf } from '../settings.ts'
+import { KernelSettings } from '../settings/kernel-settings.ts'
+import { envName, propertiesOf, ratesOf } from '../settings/settings.ts'
 
 export type SettingHelp = {
   readonly name: string

@@ -2,7 +2,7 @@
 import type { TSchema } from 'typebox'
 import type { Instance } from '../instance.ts'
 import { Authenticators, PluginFiles, type ItemRules, type Plugin } from '../plugin.ts'
-import { createValidator, type Validator } from '../validate.ts'
+import { createValidator, type Validator } from '../routing/validate.ts'
 
 /** `plugins[i]` contributes `items[i]`. */
 type Contributed = { readonly items: readonly unknown[]; readonly plugins: readonly string[] }

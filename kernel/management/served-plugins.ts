@@ -9,7 +9,7 @@ import type { Steps } from '../loading/steps.ts'
 import type { Plugin } from '../plugin.ts'
 import type { ResourceLimits } from '../isolation/manifest.ts'
 import type { Isolation } from '../isolation/proxy-plugin.ts'
-import type { Compile } from '../validate.ts'
+import type { Compile } from '../routing/validate.ts'
 import type { DesiredStateStore } from './desired-state.ts'
 import { builtInDir, sourcesIn, stampOf } from './sources.ts'
 

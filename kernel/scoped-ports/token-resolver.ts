@@ -13,7 +13,7 @@ import {
   type PluginRegistry,
 } from '../kernel-ports.ts'
 import type { Plugin, Scope } from '../plugin.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../settings/settings.ts'
 import { declaredPeers } from './declared.ts'
 import { scopedPort } from './face.ts'
 

@@ -40,7 +40,7 @@ export type Parser = {
 /**
  * Contributed by whoever can read PDF, office documents, sound… The first that accepts an upload
  * reads it, in the background.
- *  @example plugins/files/text.ts#textParser
+ *  @example plugins/files/uploads/text.ts#textParser
  *  @example plugins/files/plugin.ts#contributes
  */
 export const Parsers = point<Parser>('parsers', {

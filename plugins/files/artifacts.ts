@@ -14,12 +14,12 @@ import type { Blob, ScopedBlobs } from '#ports/blobs.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
 import type { ArtifactsApi, NewArtifact, Scope, SessionOwner } from './api.ts'
-import type { Keeper } from './blobs.ts'
+import type { Keeper } from './blobs/blobs.ts'
 import { Artifacts, type Artifact } from './collections.ts'
-import { download } from './download.ts'
-import type { Semaphore } from './semaphore.ts'
-import { ownFile, requireSession } from './ownership.ts'
-import type { Usage } from './usage.ts'
+import { download } from './uploads/download.ts'
+import type { Semaphore } from './blobs/semaphore.ts'
+import { ownFile, requireSession } from './blobs/ownership.ts'
+import type { Usage } from './blobs/usage.ts'
 
 type Deps = {
   store: ScopedStorage

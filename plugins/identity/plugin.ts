@@ -6,7 +6,7 @@ import { SystemClock } from '#ports/clock.ts'
 import { Limits } from '#ports/limits.ts'
 import { Mail } from '#ports/mail.ts'
 import { Storage } from '#ports/storage.ts'
-import { createAccounts } from './accounts.ts'
+import { createAccounts } from './accounts/accounts.ts'
 import { Accounts, type AccountsApi } from './api.ts'
 import {
   Families,
@@ -18,16 +18,16 @@ import {
   Users,
 } from './collections.ts'
 import { IdentityConfig } from './config.ts'
-import { createGuesses } from './guesses.ts'
-import { createKeys, keyIn } from './keys.ts'
-import { createPasswords } from './passwords.ts'
-import { createRegistration } from './registration.ts'
-import { createSigningKey } from './signing-key.ts'
-import { createSessions } from './sessions.ts'
-import { createSignIn } from './signin.ts'
-import { createUserStatusCache } from './user-status-cache.ts'
-import { createTokens, type Tokens } from './tokens.ts'
-import { createUsers } from './users.ts'
+import { createGuesses } from './signin/guesses.ts'
+import { createKeys, keyIn } from './keys/keys.ts'
+import { createPasswords } from './passwords/passwords.ts'
+import { createRegistration } from './accounts/registration.ts'
+import { createSigningKey } from './signin/signing-key.ts'
+import { createSessions } from './signin/sessions.ts'
+import { createSignIn } from './signin/signin.ts'
+import { createUserStatusCache } from './accounts/user-status-cache.ts'
+import { createTokens, type Tokens } from './signin/tokens.ts'
+import { createUsers } from './accounts/users.ts'
 
 export default definePlugin({
   name: 'identity',

@@ -1,7 +1,7 @@
 // The soak's client processes as one: their work shared out, their figures added up.
 import { fork, type ChildProcess } from 'node:child_process'
 import { join } from 'node:path'
-import type { Order, Told, Work } from './soak-client.ts'
+import type { Order, Told, Work } from './soak/soak-client.ts'
 
 /** Of one process. */
 const streamsEach = 4000
@@ -16,7 +16,7 @@ export function openLoad(work: Work, token: string) {
   const told: Told[] = []
   let firsts: First[] = []
   const children: ChildProcess[] = Array.from({ length: count }, (_, i) => {
-    const child = fork(join(import.meta.dirname, 'soak-client.ts'), {
+    const child = fork(join(import.meta.dirname, 'soak/soak-client.ts'), {
       execArgv: ['--disable-warning=ExperimentalWarning'],
     })
     child.on('message', (one: Told) => {

@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { chosenFor } from '../../kernel/adapters.ts'
-import { readSettings } from '../../kernel/settings.ts'
+import { readSettings } from '../../kernel/settings/settings.ts'
 
 test('files, limits and search follow a storage that can hold them, else lie apart', () => {
   const chosen = (env: Record<string, string>) =>

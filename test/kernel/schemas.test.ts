@@ -2,7 +2,7 @@
 // compiled here, and a row that does not compile fails its build, not its first call.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { endpointsOf } from '../../kernel/endpoint.ts'
+import { endpointsOf } from '../../kernel/routing/endpoint.ts'
 import type { Instance } from '../../kernel/instance.ts'
 import { checkDeclared } from '../../kernel/loading/declared.ts'
 import { loadPlugins } from '../../kernel/management/sources.ts'

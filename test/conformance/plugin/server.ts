@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { boot, type Booted } from '../../../kernel/boot.ts'
-import type { Environment } from '../../../kernel/settings.ts'
+import type { Environment } from '../../../kernel/settings/settings.ts'
 import type { Plugin } from '../../../kernel/plugin.ts'
 
 export type Answer = {
