@@ -15,7 +15,6 @@ const longer: Readonly<Record<string, number>> = {
   'plugins/runs/engine/driver.ts createDriver': 62,
   'plugins/runs/steps/model-call.ts callModel': 75,
   'plugins/runs/telemetry/metrics.ts createRunMetrics': 76,
-  'plugins/runs/verify/verify.ts verifySteps': 78,
 }
 
 const home = resolve(import.meta.dirname, '..')

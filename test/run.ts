@@ -54,7 +54,8 @@ await runFiles(files, Math.min(Number(asked.lanes ?? lanesUsual), files.length),
 })
 if (asked.timings) say(timingsOf(results).join('\n'))
 
-const over = overBudget(results, files)
+// The budgets are those of `npm test`: beside servers and proofs the same work takes more.
+const over = asked.all || parts.length > 0 ? [] : overBudget(results, files)
 for (const sentence of over) say(`FAIL ${sentence}`)
 if (results.length === 0) say('There is no such test file.')
 const sum = (part: 'passed' | 'failed' | 'skipped') =>

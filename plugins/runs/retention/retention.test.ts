@@ -3,6 +3,7 @@
 import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { manualClock } from '#adapters/clock/manual.ts'
 import { systemClock } from '#adapters/clock/system.ts'
 import { memoryEventlog } from '#adapters/eventlog/memory.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
@@ -126,8 +127,15 @@ test('each stage counts from the end of the run, and a key outlives what it answ
 })
 
 type Started = { run_id: string; session_id: string; resumed: boolean }
+/** Time passes by milliseconds while somebody reads, by seconds while something is awaited. */
 async function served(env: Record<string, string>) {
+  const clock = manualClock()
+  const turn = async (ms: number) => {
+    await clock.leap(ms)
+    await new Promise(resolve => setTimeout(resolve, 1))
+  }
   const server = await startServer({
+    given: { clock },
     env: {
       MODELS_URL: 'scripted:?tokens=40&interval_ms=0',
       RUNS_RETENTION_MS: '50',
@@ -150,14 +158,19 @@ async function served(env: Record<string, string>) {
     start: async (message: string) =>
       (await server.call('POST', '/chat', { token, body: { message, idempotency_key: 'one' } }))
         .body as Started,
-    read: async (runId: string, after = 0) =>
-      readEvents(
-        await server.stream(token, runId, after ? { 'last-event-id': String(after) } : {}),
-      ),
+    async read(runId: string, after = 0): Promise<SseEvent[]> {
+      const headers: Record<string, string> = after ? { 'last-event-id': String(after) } : {}
+      let events: SseEvent[] | undefined
+      const reading = server.stream(token, runId, headers).then(async response => {
+        events = await readEvents(response)
+      })
+      while (!events) await Promise.race([reading, turn(1)])
+      return events
+    },
     async until(holds: () => Promise<boolean>) {
       for (let tries = 0; !(await holds()); tries++) {
-        assert.ok(tries < 1000, 'it never came')
-        await new Promise(resolve => setTimeout(resolve, 10))
+        assert.ok(tries < 200, 'it never came')
+        await turn(1000)
       }
     },
     verify: async () =>
@@ -169,7 +182,7 @@ const wire = (events: readonly SseEvent[]) =>
 
 test('over the API nobody notices that a log was made small', async () => {
   const { server, token, figure, start, read, until, verify } = await served({
-    RUNS_COMPACT_AFTER_MS: '100',
+    RUNS_COMPACT_AFTER_MS: '60000',
   })
   const { run_id: id, session_id: session } = await start('hello')
   const before = await read(id)
@@ -203,8 +216,8 @@ test('over the API nobody notices that a log was made small', async () => {
 test("after the events' time a reader is told what is gone, and how the run ended", async () => {
   const { server, token, figure, start, read, until, verify } = await served({
     RUNS_COMPACT_AFTER_MS: '0',
-    RUNS_EVENTS_KEPT_MS: '200',
-    RUNS_KEYS_KEPT_MS: '100',
+    RUNS_EVENTS_KEPT_MS: '60000',
+    RUNS_KEYS_KEPT_MS: '30000',
   })
   const { run_id: id, session_id: session } = await start('hello')
   const before = await read(id)

@@ -4,19 +4,11 @@ import type { Entry } from '#ports/billing.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import { spanOf } from '../journal/compact.ts'
 import { partOf } from '../journal/hold.ts'
+import { verifySteps, type Fields, type Violations } from './steps.ts'
 
-/** One sentence for each thing that does not hold. */
-export type Violations = string[]
-type Fields = Record<string, unknown>
-type StepTrail = {
-  attempt: number
-  text: number
-  accepted: boolean
-  calls: Map<string, { begun: boolean; asked: boolean; answered: boolean; ended: boolean }>
-}
+export type { Violations }
 
 const terminalTypes = new Set(['done', 'error'])
-const shownTypes = new Set(['token', 'reasoning'])
 
 /** `first` > 1 where retention took the beginning: what depends on it is not judged. */
 function verifyOrder(log: readonly LoggedEvent[], bad: Violations): void {
@@ -50,94 +42,6 @@ function verifyEnd(log: readonly LoggedEvent[], bad: Violations): void {
     .slice(log.findIndex(({ type }) => type === 'ending@1') + 1)
     .filter(({ type }) => !['took@1', 'usage', 'done', 'error'].includes(type))
   if (after.length > 0) bad.push(`${after[0]!.type} follows the decision of the end`)
-}
-
-/**
- * Each model call is accepted once, in one version, and its tool calls go intent, outcome, once.
- */
-function verifySteps(log: readonly LoggedEvent[], bad: Violations): void {
-  const steps = new Map<number, StepTrail>()
-  const questions = new Map<string, boolean>()
-  const stepOf = (number: number): StepTrail => {
-    const known = steps.get(number)
-    if (known) return known
-    const made: StepTrail = { attempt: 1, text: 0, accepted: false, calls: new Map() }
-    steps.set(number, made)
-    return made
-  }
-  for (const { seq, type, data } of log) {
-    const fields = data as Fields
-    const number = fields['step'] as number | undefined
-    if (number === undefined) continue
-    const step = stepOf(number)
-    const at = `${type} at ${seq}`
-    const attempt = fields['attempt'] as number | undefined
-    const id = fields['call_id'] as string
-    if (shownTypes.has(type) || type === 'call@1' || type === 'open@1') {
-      if (step.accepted) bad.push(`${at}: step ${number} was accepted before`)
-      if (attempt !== step.attempt)
-        bad.push(`${at} is of attempt ${attempt}, the step stands at ${step.attempt}`)
-      if (steps.has(number + 1)) bad.push(`${at}: the run had gone on to the next step`)
-    }
-    if (type === 'token') step.text += (fields['text'] as string).length
-    if (type === 'superseded') {
-      if ((fields['keep'] as number) > step.text) bad.push(`${at} keeps more than was shown`)
-      if (attempt !== step.attempt)
-        bad.push(`${at} supersedes attempt ${attempt}, the step stands at ${step.attempt}`)
-    }
-    if (type === 'attempt@1') {
-      if (attempt !== step.attempt + 1)
-        bad.push(`${at}: attempt ${attempt} follows ${step.attempt}`)
-      if (step.accepted) bad.push(`${at}: step ${number} was accepted before`)
-      if (
-        step.text > (fields['keep'] as number) &&
-        log.find(one => one.seq === seq - 1)?.type !== 'superseded'
-      )
-        bad.push(`${at} takes back what was shown without saying so`)
-      Object.assign(step, {
-        attempt,
-        text: Math.min(step.text, fields['keep'] as number),
-        ...(fields['plan'] === 'resume' ? {} : { calls: new Map() }),
-      })
-    }
-    if (type === 'call@1')
-      step.calls.set((fields['call'] as { id: string }).id, {
-        begun: false,
-        asked: false,
-        answered: false,
-        ended: false,
-      })
-    if (type === 'thought@1') {
-      if (step.accepted) bad.push(`${at}: step ${number} was accepted before`)
-      step.accepted = true
-    }
-    if (!id) continue
-    const call = step.calls.get(id)
-    if (!call) bad.push(`${at}: the model never made the call ${id}`)
-    else if (!step.accepted) bad.push(`${at}: the answer that calls was not accepted yet`)
-    else if (call.ended && type !== 'artifact') bad.push(`${at}: the call ${id} had its result`)
-    else if (type === 'tool_call') {
-      if (call.begun) bad.push(`${at}: the call ${id} had begun`)
-      call.begun = true
-    } else if (type === 'tool_result') call.ended = true
-    else if (type === 'choice_answer') {
-      if (!questions.has(fields['question_id'] as string)) bad.push(`${at}: nobody asked`)
-      if (questions.get(fields['question_id'] as string))
-        bad.push(`${at}: the question was answered before`)
-      questions.set(fields['question_id'] as string, true)
-    } else if (fields['question_id']) {
-      if (call.asked) bad.push(`${at}: the call ${id} had asked`)
-      call.asked = true
-      questions.set(fields['question_id'] as string, false)
-    }
-  }
-  if (log.at(-1)?.type === 'done' && (log.at(-1)!.data as Fields)['status'] === 'done') {
-    for (const [number, { accepted, calls }] of steps) {
-      if (!accepted) bad.push(`it is done, but step ${number} was never accepted`)
-      for (const [id, { begun, ended }] of calls)
-        if (begun && !ended) bad.push(`it is done, but the call ${id} has no result`)
-    }
-  }
 }
 
 /** Characters of an answer that earlier versions kept. */
