@@ -235,9 +235,7 @@ export function createDocs(db: Database, now: () => number) {
         .all()
         .map(([spec]) => spec as string),
     insert,
-    /**
-     * Takes ids, documents and keys. Returns how many were inserted, and the error that stopped it.
-     */
+    /** Takes ids, documents and keys. Returns how many were inserted, and what stopped it. */
     insertMany(
       at: number,
       docs: readonly (readonly [string, string, readonly (Key | null)[]])[],

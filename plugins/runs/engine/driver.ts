@@ -74,10 +74,7 @@ export function createDriver({
   let closing = false
   let idle: (() => void) | undefined
 
-  /**
-   * Releases a run that waits for its user. False: an answer has come that the journal does not
-   * have.
-   */
+  /** Releases a run that waits for its user. False: an answer came that the journal lacks. */
   const park = async (run: Run, open: readonly Asked[], answered: number): Promise<boolean> => {
     const nextCheckAt = Math.min(...open.map(({ data }) => Date.parse(String(data['expires_at']))))
     const unheard = {
@@ -238,10 +235,7 @@ export function createDriver({
     claim,
     startNext,
     isActive: (runId: string) => active.has(runId),
-    /**
-     * Drives a run that this process has just placed. The process has the lease, and the journal is
-     * empty.
-     */
+    /** Drives a run that this process has just placed with its lease. The journal is empty. */
     begin(placed: Run) {
       if (!closing && slots.acquire(placed)) start(placed, true)
     },
