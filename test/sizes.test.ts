@@ -36,7 +36,6 @@ const longer: Readonly<Record<string, number>> = {
   'plugins/files/files.test.ts': 350,
   'plugins/identity/identity.test.ts': 398,
   'plugins/operator/copy/copy.test.ts': 422,
-  'plugins/runs/admission/admit.ts': 302,
   'plugins/runs/admission/slots.test.ts': 314,
   'plugins/runs/engine/stall-watchdog.test.ts': 325,
   'plugins/runs/engine/takeover.test.ts': 418,

@@ -1,5 +1,5 @@
-// The kit against a MongoDB that is no replica set, and so has no change streams: whoever follows
-// what another process appends looks again and again.
+// The kit against a MongoDB that is no replica set, and so has no change streams. Followers of
+// another process's appends poll.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Log } from '#ports/adapter.ts'
@@ -72,7 +72,7 @@ else {
         await new Promise(resolve => setTimeout(resolve, 10))
       }
     }
-    /** Moves the time on; so many times the server is asked then, and not once more. */
+    /** Moves the clock on. Meanwhile the server must get exactly `count` calls. */
     const asks = async (ms: number, count: number, before = reads()) => {
       await clock.advance(ms)
       await reach(`${count} calls`, () => reads() >= before + count)
@@ -95,7 +95,7 @@ else {
             seen.push(...seqs(batch))
         }),
       )
-      // Two calls a follower: the head of its stream, and what lies behind.
+      // Two calls for each follower: the head of its stream, and the segments.
       await asks(0, 2 * followers, before)
       await asks(500, 2 * lookedAtOnce)
       assert.is(server.asked(), streams)
@@ -108,8 +108,8 @@ else {
       await reach('both events', () => seen.length === 2)
       assert.equal(seen, [1, 1])
       /**
-       * Until it is asked for a change stream once more, which is a minute or less away; an answer
-       * under way takes no time of this clock.
+       * Waits until a change stream is tried again, which takes at most a minute of this clock.
+       * Calls under way take no time of it.
        */
       const askedAgain = async () => {
         for (let askedBefore = streamsAsked(), tries = 0; streamsAsked() === askedBefore; tries++) {

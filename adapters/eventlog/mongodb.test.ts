@@ -63,8 +63,8 @@ else {
       await other.append('b', events(1))
       await one.append('b', events(1), { expect: 1 })
       await other.append('b', events(3))
-      // What `one` knows of the stream is old, and both of these are right by the time that they
-      // are written.
+      // What `one` knows of the stream is old. Both appends are valid by the time that they are
+      // written.
       assert.equal(
         await Promise.all([one.append('b', events(1)), one.append('b', events(1), { expect: 6 })]),
         [6, 7],

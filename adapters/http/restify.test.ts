@@ -1,5 +1,5 @@
-// The edges of the HTTP server, which no well-behaved client meets: silence, readers that do not
-// read, shares, pipelines, tunnels, the stop.
+// Cases that no well-behaved client causes: silence, readers that do not read, shares, pipelines,
+// tunnels, the stop.
 import { connect, type Socket } from 'node:net'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -121,7 +121,7 @@ async function serve(settings: Partial<HttpSettings> = {}, time = clock) {
   served.add(server)
   return { server, port, seen, most: () => most, release: gate.resolve }
 }
-/** A client that says something and listens only when it is asked to. */
+/** A client that sends a text, and reads only when told to. */
 const holding = (port: number, text: string) =>
   new Promise<Socket>(done => {
     const socket = connect(port, '127.0.0.1', () => socket.write(text, () => done(socket)))
@@ -365,7 +365,7 @@ test('requests that wait behind an answer are so many on all connections togethe
           })
         socket.on('data', part => {
           const lines = (heard + part.toString('latin1')).split('\r\n')
-          // A line may end in the next part.
+          // The last line may go on in the next part.
           heard = lines.pop()!
           count += lines.filter(line => line.endsWith('HTTP/1.1 200 OK')).length
           if (count === behind + 1) done(count)

@@ -1,5 +1,5 @@
-// restify routes, and nothing else: sockets, targets, bodies, errors, CORS, answers and streams are
-// ours. Why: docs/decisions/0010-use-restify-for-routing-only.md.
+// restify only routes. Sockets, targets, bodies, errors, CORS, answers and streams are ours. Why:
+// docs/decisions/0010-use-restify-for-routing-only.md.
 import type { RequestListener, Server, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fault } from '#contracts/faults.ts'
@@ -35,9 +35,9 @@ const { createServer: createTlsServer } = lazyRequire('node:https') as typeof im
 type Hooks = Parameters<HttpServer['listen']>[1]
 /** How long a stop waits for answers that are being written, in milliseconds. */
 const lastAnswersMs = 2000
-/** How often a stop lets go of connections on which nothing is under way any more. */
+/** How often a stop closes idle connections, in milliseconds. */
 const idleMs = 20
-/** How often heads that are late are looked for, in milliseconds. */
+/** How often late request heads are looked for, in milliseconds. */
 const headCheckMs = 2000
 
 const listenOn = (server: Server, port: number, host: string) =>
@@ -51,8 +51,8 @@ const listenOn = (server: Server, port: number, host: string) =>
   })
 
 /**
- * A missing Host is refused by us, in our words. A slow body has a rate of its own instead of a
- * time limit.
+ * Refuses a missing Host by our own fault, so Node does not check it. A slow body is bounded by its
+ * rate, not by a time limit.
  */
 function createServer(
   tls: ReturnType<typeof readTls> | undefined,
@@ -81,7 +81,8 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
     const tls = settings.tls && readTls(settings.tls)
     const { silenceMs, headMs } = settings
     const addressOf = createAddressOf(settings.trustProxy)
-    // Behind a proxy all connections are the proxy's.
+    // Behind a proxy every connection has the proxy's address, so floods are not stopped by
+    // address.
     const floods =
       settings.trustProxy > 0
         ? undefined
@@ -100,8 +101,7 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
     })
 
     /**
-     * What is thrown before the first byte is an answer of its own; what fails later ends the
-     * connection.
+     * An error before the first byte is answered as a fault. An error after it ends the connection.
      */
     const deliver = async (
       request: Request,
@@ -243,8 +243,8 @@ export function createRestify({ clock, log }: { clock: Clock; log: Log }): HttpS
         redirect?.closeAllConnections()
         streams?.close()
         const closed = new Promise<void>(resolve => inner.close(() => resolve()))
-        // A connection whose answer or stream has just ended is kept alive by its client, and would
-        // be waited for to the last.
+        // Clients keep connections alive after their last answer. A stop would wait for these until
+        // `enough`.
         const idle = setInterval(() => inner.closeIdleConnections(), idleMs)
         const enough = setTimeout(() => inner.closeAllConnections(), lastAnswersMs)
         await closed

@@ -23,7 +23,7 @@ modelsKit(test, 'anthropic with prefill', { open: () => open('prefill=1'), ...as
 const secret = (name: string) =>
   name === 'ANTHROPIC_API_KEY' ? 'sk-ant-from-the-environment' : undefined
 const openUrl = (url: string) => adapter.open(opening(url, { clock, secret }))
-/** What a recorded answer makes of one call. */
+/** The result of one call that gets a recorded answer. */
 async function recorded(
   events: readonly ({ type: string } & Record<string, unknown>)[],
 ): Promise<{ deltas: ModelDelta[]; error: Error | undefined }> {

@@ -19,7 +19,7 @@ export async function anthropic(
   settings: ProviderSettings,
   surroundings: Surroundings,
 ): Promise<ModelProvider> {
-  // Loaded on use only.
+  // Loaded only when it is used.
   const { default: Anthropic } = await import('@anthropic-ai/sdk')
   // Sets every option, so that the library looks for no credentials of its own. It does not retry,
   // log or trace.

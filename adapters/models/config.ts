@@ -13,8 +13,8 @@ import type { ProviderSettings } from './lib/provider.ts'
 const serviceName = 'The model providers'
 type Deps = Pick<AdapterContext, 'secret' | 'clock' | 'log'>
 /**
- * A provider with its part of the catalogue, under the keys that the file gives; `idOf` is what the
- * provider itself calls each.
+ * A provider with its part of the catalogue, under the file's keys. `idOf` maps a key to the
+ * provider's own name of the model.
  */
 type Part = {
   readonly name: string

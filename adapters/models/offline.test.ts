@@ -161,8 +161,8 @@ test('it reads two mebibytes of anything and lets others have their turn meanwhi
     '"'.repeat(2_100_000),
     'Contracts end in April, as always. '.repeat(60_000),
   ]
-  // Turns are counted instead of milliseconds, which a busy machine stretches: work in one piece
-  // would leave a handful for all twelve calls.
+  // Turns are counted instead of milliseconds, which depend on the machine's load. Work in one
+  // piece would leave only a few turns for all twelve calls.
   let turns = 0
   let on = true
   const tick = (): void => {

@@ -24,11 +24,11 @@ const answerTokensMax = 1000
 const quotesMax = 5
 const toolResultMax = 8000
 /**
- * Characters at either end of a long message in which its question is looked for; all of it is
+ * Characters at each end of a long message that are searched for its question. The whole message is
  * material.
  */
 const questionMax = 4096
-/** Characters of a message in which a tool's name and its arguments are looked for. */
+/** Characters of a message that are searched for a tool's name and its arguments. */
 const toolAskMax = 65_536
 /** A message with more sentences than this brings its own material. */
 const questionSentencesMax = 3
@@ -60,8 +60,8 @@ const questionPartOf = (message: string): string =>
     : message
 
 /**
- * What may be quoted: files first, then what the message itself brings, then what the user said
- * before, newest first.
+ * The material for quotes: files first, then the message's own text, then earlier messages of the
+ * user, the newest first.
  */
 function materialOf(
   { messages, attachments = [] }: ModelRequest,
@@ -117,7 +117,7 @@ function planAnswer(steps: readonly string[], message: string, words: Words): An
   return { text: plan.map((step, at) => `${at + 1}. ${step}`).join('\n') }
 }
 
-/** Quotes of the material that is given; where nothing in it fits, says so. */
+/** Answers with quotes from the material, or says that nothing in it fits. */
 async function materialAnswer(
   request: ModelRequest,
   message: string,
@@ -142,8 +142,8 @@ async function materialAnswer(
 }
 
 /**
- * The whole answer, decided before the first word is sent: the same request gives the same text, so
- * that it can be continued.
+ * Decides the whole answer before the first word is sent. The same request gives the same text, so
+ * that an answer can be continued.
  */
 async function answerTo(request: ModelRequest, turn: () => Promise<void>): Promise<Answer> {
   const { messages, tools = [] } = request
@@ -162,8 +162,8 @@ async function answerTo(request: ModelRequest, turn: () => Promise<void>): Promi
 }
 
 /**
- * Each with the space before it; no expression for both, which would begin anew at each space of
- * many.
+ * Splits a text into words, each with the space before it. One pattern for both would start again
+ * at each of many spaces.
  */
 function wordsOf(text: string): string[] {
   const words: string[] = []

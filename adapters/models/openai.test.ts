@@ -13,7 +13,7 @@ import { manualClock } from '../clock/manual.ts'
 import { systemClock } from '../clock/system.ts'
 import adapter from './openai.ts'
 
-/** Its stopwatch leaps, so that checkpoints are as close as they may be. */
+/** A clock that leaps, so that checkpoints come as often as they may. */
 const leaping = (): Clock => {
   let ms = 0
   return { ...systemClock(), monotonic: () => (ms += 1000) }
@@ -45,7 +45,7 @@ test('nothing stays open after the kit', async () => {
 
 const secret = (name: string) => (name === 'OPENAI_API_KEY' ? 'sk-from-the-environment' : undefined)
 const openUrl = (url: string) => adapter.open(opening(url, { clock: systemClock(), secret }))
-/** What a recorded answer of a server makes of one call. */
+/** The result of one call that gets a server's recorded answer. */
 async function recorded(
   frames: readonly (object | string)[],
   url = 'openai:http://model.test/v1?model=m',

@@ -16,7 +16,7 @@ export const vendor: Vendor = {
 }
 const defaults = { contextTokens: 8192, outputTokensMax: 2048 }
 
-/** Chat completions are what everybody else speaks. */
+/** Servers other than OpenAI's speak chat completions. */
 export const apiOf = (asked: 'chat' | 'responses' | undefined, atVendor: boolean): Api =>
   asked ?? (atVendor ? 'responses' : 'chat')
 
@@ -28,7 +28,7 @@ export async function openai(
   }: ProviderSettings & { readonly api: Api; readonly atVendor: boolean },
   { clock, log }: Surroundings,
 ): Promise<ModelProvider> {
-  // Loaded on use only.
+  // Loaded only when it is used.
   const { default: OpenAI } = await import('openai')
   // Sets every option, so that the library reads no environment variables. It does not retry or
   // log.

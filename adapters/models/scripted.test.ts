@@ -106,7 +106,7 @@ test('stall_after says no more until it is aborted, or until the provider closes
   await model.close()
   assert.is(await closed, 'UNAVAILABLE')
 })
-/** The conversation after so many answered calls. */
+/** The conversation after `results` answered calls. */
 const after = (content: string, results: number): { messages: Message[] } => ({
   messages: [
     { role: 'user', content },

@@ -18,8 +18,8 @@ import {
 const serviceName = 'The scripted model'
 const rememberedMax = 1000
 /**
- * What a run may cost is held before it starts: a cap far above what is written would hold credits
- * that are never taken.
+ * The least cap of an answer, in tokens. A run holds credits for the cap, so a cap far above the
+ * text would hold credits in vain.
  */
 const answerTokensMin = 1000
 
@@ -27,14 +27,14 @@ type Stage = {
   readonly input: number
   readonly signal: AbortSignal
   readonly clock: Clock
-  /** Of the answer, where it can be resumed. */
+  /** The id of the answer, where it can be resumed. */
   readonly response: string | undefined
 }
 const failed = () => fault('MODEL_FAILED', { why: 'it was told to fail' })
 
 /**
- * The batches of one answer: with no pause, the first token and then all the others, as a fast
- * provider's wire would bring them.
+ * Yields the batches of one answer. Without pauses these are the first token, and then all others,
+ * as from a fast provider.
  */
 async function* play(
   script: Script,
@@ -42,7 +42,10 @@ async function* play(
 ): AsyncGenerator<readonly ModelDelta[]> {
   const { tokens, from, intervalMs, failAt, stallAt, reasoning, calls, opens } = script
   const stop = Math.min(tokens.length, failAt, stallAt)
-  /** A position counts the tokens of the text that stand: a resumed answer has deliberated. */
+  /**
+   * `at` counts the tokens of text so far. Reasoning is not counted: a resumed answer does not
+   * reason again.
+   */
   const kept = (at: number): ModelDelta[] =>
     response === undefined ? [] : [{ type: 'checkpoint', checkpoint: { response, at } }]
   if (reasoning > 0)
@@ -72,7 +75,7 @@ async function* play(
     yield [{ type: 'tool_open', id: `call_${clock.id()}`, name: opens }]
     throw failed()
   }
-  // A resumed answer is counted whole, as its provider would.
+  // A resumed answer is counted whole, as a provider would.
   const written = tokens.length - (response === undefined ? from : 0) + reasoning + calls.length
   yield [
     ...calls.map(
@@ -114,7 +117,9 @@ export function scripted({
   const closing = new AbortController()
   const failures = new Map<string, number>()
 
-  /** Counts the failures of a message only where a number of them was asked for. */
+  /**
+   * Whether this call fails. Failures of a message are counted only where their number is limited.
+   */
   const fails = (asked: Settings, message: string): boolean => {
     if (
       (asked.fail_after === undefined && asked.open_tool_fail === undefined) ||
@@ -146,7 +151,7 @@ export function scripted({
         rate > 0 && clock.random() < rate
           ? { ...script, failAt: Math.floor((script.from + script.tokens.length) / 2) }
           : script
-      // One signal for two reasons, made only where there is something to wait for.
+      // Combines two signals, but only for a script that waits.
       const waits = failing.intervalMs > 0 || failing.stallAt !== Infinity
       const signal = waits ? AbortSignal.any([request.signal, closing.signal]) : request.signal
       yield* play(failing, {

@@ -34,7 +34,7 @@ import {
 } from './mongodb/passages.ts'
 
 const serviceName = 'The search index'
-/** Passages that are copied and written in one batch. */
+/** Passages that are read, analysed and written in one batch. */
 const together = 200
 
 type Source = Pick<Kept, 'id' | 'text' | 'fields'> & {
@@ -55,7 +55,7 @@ export async function mongoSearch({
   const { passages } = catalogue
   await catalogue.ready()
 
-  /** Adds and replaces, each passage in one write. */
+  /** Adds or replaces passages. Each passage is one write. */
   const write = async (
     at: string,
     analyser: Known['analyser'],
@@ -142,7 +142,7 @@ export async function mongoSearch({
       signal?.throwIfAborted()
       return checkedCollection(collection)
     }
-    /** Work that runs on after its caller gave up must not change what later calls wrote. */
+    /** Abandoned work is awaited all the same, so that it cannot undo what later calls wrote. */
     const given = <T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> =>
       track(work).then(done => {
         signal?.throwIfAborted()

@@ -13,7 +13,7 @@ import { searchKit } from '../../test/conformance/search.ts'
 import { systemClock } from '../clock/system.ts'
 import { openSearch } from './opensearch.ts'
 
-// The pause before another try keeps no process alive.
+// A pause between tries does not keep the process alive, so this timer does.
 const awake = setInterval(() => undefined, 1000)
 test.after(() => clearInterval(awake))
 
@@ -76,7 +76,7 @@ if (openSearchUrl !== undefined)
         ['a', 'b'],
       )
       assert.equal(Object.keys(await raw('GET', `${prefix}.*`)), [next])
-      // Defined the same again while a dead one's refusal of writes is still there.
+      // Defines the same collection again while a dead process's block of writes remains.
       await raw('PUT', `${next}/_block/write`)
       await engine.within(ownOrg).define('c', { languages: ['en'] })
       await index(engine.within(ownOrg), 'c', [{ id: 'c', text: 'ran' }])
@@ -91,7 +91,7 @@ if (openSearchUrl !== undefined)
   test('opensearch: a change whose last answer was lost stands, and removes nothing', async () => {
     const { url } = freshPrefix()
     const lost: string[] = []
-    // The call is carried out; then the connection breaks, the first time.
+    // The first call is carried out, and then its connection breaks.
     const between = createServer(
       (request, response) =>
         void (async () => {

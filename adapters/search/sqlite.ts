@@ -15,7 +15,7 @@ const serviceName = 'The search index'
 type Threads = {
   readonly writer: Thread
   readonly reader: () => Promise<Thread>
-  /** One that runs. */
+  /** A running thread. */
   readonly any: () => Thread | Promise<Thread>
   readonly close: () => Promise<void>
 }
@@ -37,7 +37,7 @@ function pathOf({ url, dataDir }: Pick<AdapterContext, 'url' | 'dataDir'>): stri
 
 async function start(path: string, bytesMax: number): Promise<Threads> {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  // Loaded when somebody searches, not before.
+  // Loaded at the first call.
   const [{ lock }, { startThread }] = await Promise.all([
     import('../_shared/sqlite/database.ts'),
     import('./sqlite/threads.ts'),

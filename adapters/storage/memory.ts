@@ -1,5 +1,4 @@
-// Documents in memory, for tests and simulations: the same promises as on disk, and nothing left
-// afterwards.
+// Documents in memory, for tests and simulations. They behave as on disk, and are gone afterwards.
 import { fault } from '#contracts/faults.ts'
 import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -35,7 +34,10 @@ type Table = {
 
 const copy = <T>(value: unknown): T => JSON.parse(JSON.stringify(value)) as T
 
-/** Undefined where a field is absent: such a document takes no place in the unique index. */
+/**
+ * The document's key in a unique index. Undefined where a field is absent: such a document is not
+ * in the index.
+ */
 function uniqueKey(doc: Fields, fields: readonly string[]): string | undefined {
   const keys = fields.map(field => keyOf(doc[field]))
   return keys.includes(null) ? undefined : JSON.stringify(keys)
@@ -107,7 +109,7 @@ type Tables = {
   readonly seen: (table: Table, where?: Where) => Fields[]
 }
 
-/** Tables of documents. A document past its expiry is removed when somebody looks. */
+/** Tables of documents. An expired document is removed at the next access. */
 function createTables(tables: ReadonlyMap<string, Table>, clock: Clock): Tables {
   const expired = ({ expires }: Table, doc: Fields): boolean =>
     expires !== undefined && typeof doc[expires] === 'number' && doc[expires] <= clock.now()

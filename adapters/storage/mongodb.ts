@@ -34,11 +34,9 @@ import { createIndexes, sortOf } from './mongodb/indexes.ts'
 import type { Bound } from '../_shared/mongodb/sends.ts'
 import { createTables, type Table } from './mongodb/tables.ts'
 
-/**
- * How often documents past their expiry are taken out, in milliseconds; nobody sees them meanwhile.
- */
+/** How often expired documents are removed, in milliseconds. Reads skip them before that. */
 const sweepMs = 60_000
-/** Of the documents that a change of many goes through, so many are read at a time. */
+/** Documents that a change of many reads at a time. */
 const pageDocuments = 200
 
 const docOf = ({ _id, _rev: _, ...fields }: Stored): Fields => ({ id: _id, ...fields })
@@ -72,7 +70,7 @@ export function mongoStorage({
   const expired = (table: Table) => ({ [table.expires!]: { $type: 'number', $lte: clock.now() } })
   const living = (table: Table) => (table.expires === undefined ? [] : [{ $nor: [expired(table)] }])
   const seen = (table: Table, where: Where | undefined) => [...conditions(where), ...living(table)]
-  /** True when something was taken out. */
+  /** True when a document was removed. */
   const sweep = async (table: Table): Promise<boolean> => {
     if (table.expires === undefined) return false
     table.sweptAt = clock.monotonic()
@@ -84,10 +82,7 @@ export function mongoStorage({
       clock.monotonic() - table.sweptAt > sweepMs &&
       (await sweep(table))
     )
-  /**
-   * A document past its expiry that still waits to be taken out must not take the place of a new
-   * one.
-   */
+  /** Writes. An expired document that is not removed yet must not block a new one. */
   const write = async <T>(table: Table, act: (bound: Bound) => Promise<T>): Promise<T> => {
     try {
       return await send(act)
@@ -123,7 +118,7 @@ export function mongoStorage({
       if (matchedCount === 1) return next
     }
   }
-  /** Each document once, though it may still match after its change. */
+  /** Acts on each matching document once, though it may still match after its change. */
   const eachOf = async (
     table: Table,
     where: Where,

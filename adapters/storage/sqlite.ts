@@ -39,7 +39,7 @@ function createCollections(writer: Writer) {
   const known = new Map<string, Known>()
   let count = 0
   return {
-    /** Those whose documents expire. */
+    /** The collections whose documents expire. */
     expiring: () =>
       [...known.values()].filter(({ spec }) => spec.expires !== undefined).map(({ at }) => at),
     get({ name }: Collection): Known {

@@ -16,9 +16,9 @@ export const KernelSettings = t.Object({
   ROLE: t.Union([t.Literal('all'), t.Literal('api'), t.Literal('worker')], {
     default: 'all',
     description:
-      'What this process does: api answers requests, worker drives runs and does jobs (it ' +
-      'answers only /healthz, /readyz and /metrics), all does both. Several processes need ' +
-      'a storage that they can share.',
+      'What this process does: api answers requests, worker drives runs and does jobs, all ' +
+      'does both. A worker answers only /healthz, /readyz and /metrics. Several processes ' +
+      'need a storage that they can share.',
   }),
   DATA_DIR: t.String({
     default: './data',

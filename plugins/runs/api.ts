@@ -12,8 +12,10 @@ export type Agent = {
   /** Names of the tools that it may call; absent: every tool. */
   readonly tools?: readonly string[]
   /**
-   * What becomes of an answer whose model call broke off; default `continue`. `restart`: it begins
-   * again; what was shown must come again word for word, else the run ends with what there is.
+   * What happens to an answer whose model call broke off; default `continue`. `restart`: the model
+   * answers again from the beginning.
+   * Its new text must repeat the shown text word for word. If it does not, the run ends with the
+   * text that was shown.
    */
   readonly onInterrupt?: 'continue' | 'restart'
 }
@@ -35,27 +37,27 @@ export const Agents = point<Agent>('agents', {
 })
 
 /**
- * May the body run again when nobody knows whether it did? `none`: it changes nothing, run it
- * again. `keyed`: run it again with the same key, the other side ignores what it has seen.
- *  `once`: never; the outcome is told as unknown, unless `probe` finds out.
+ * May the body run again when it is unknown whether it ran? `none`: the tool changes nothing, so it
+ * runs again. `keyed`: it runs again with the same key, and the receiver ignores a key that it has
+ * seen.
+ * `once`: it never runs again; the outcome is told as unknown, unless `probe` finds out.
  */
 export type Effect = 'none' | 'keyed' | 'once'
 
 /** Who calls a tool, within which run, and until when. */
 export type ToolCallInfo = {
   /**
-   * The organisation and the user whose run it is; UUIDs. `{ orgId }` is what the ports'
-   * `tenant(…)` take.
+   * The organisation and the user of the run, as UUIDs. The ports' `tenant(…)` takes `{ orgId }`.
    */
   readonly orgId: string
   readonly userId: string
   readonly runId: string
   readonly sessionId: string
   /**
-   * The same however often this call is tried: what a `keyed` tool hands to the other side, a UUID.
+   * A UUID that is the same for every try of this call. A `keyed` tool hands it to the receiver.
    */
   readonly key: string
-  /** IANA name; the caller's local time. */
+  /** The caller's time zone, as an IANA name. */
   readonly timeZone: string
   /** Aborts at the tool's time limit, when the run is cancelled, or when the lease is lost. */
   readonly signal: AbortSignal
@@ -64,14 +66,14 @@ export type ToolCallInfo = {
 /** `id` comes back in the answer, `label` is shown. */
 export type Choice = { readonly id: string; readonly label: string }
 /**
- * What a tool may ask of the user instead of answering at once; the answer becomes the call's
- * result.
+ * A question that a tool may ask the user instead of answering at once. The user's answer becomes
+ * the call's result.
  */
 export type Question =
   | {
       readonly kind: 'user_choice'
       readonly question: string
-      /** None for a question that is answered in words. */
+      /** Empty for a question that the user answers in words. */
       readonly options: readonly Choice[]
       /** Several may be chosen. */
       readonly multiple: boolean
@@ -89,21 +91,24 @@ export type Question =
     }
 
 /**
- * `content` is what the model reads. A long one is kept whole as an artifact, and the model gets an
- * excerpt.
+ * `content` is what the model reads. A long `content` is kept whole as an artifact, and the model
+ * gets an excerpt.
  */
 export type ToolAnswer =
   | {
       readonly content: string
-      /** The tool says no: told to the model, which may try something else. */
+      /** The tool failed or refused. The model is told, and may try something else. */
       readonly isError?: boolean
-      /** What the call has made for the user: shown as `artifact`, right before the result. */
+      /**
+       * A file that the call made for the user. It is shown as `artifact`, right before the result.
+       */
       readonly artifact?: { readonly id: string; readonly filename: string }
     }
   | { readonly ask: Question }
 
 /**
- * A tool. Calls of it that are under way end on the generation of the plugin that they began with.
+ * A tool. When its plugin is reloaded, calls that are under way end on the generation that they
+ * began with.
  */
 export type Tool = {
   /** `^[a-z][a-z0-9_]{0,63}$`, unique. */
@@ -122,19 +127,20 @@ export type Tool = {
   readonly approval?: boolean
   /** May throw a fault or an error: the model is told, the run goes on. */
   run(args: Json, call: ToolCallInfo): Promise<ToolAnswer> | ToolAnswer
-  /** For `once`: was the call with this key carried out? Undefined: cannot be known. */
+  /** For `once`: was the call with this key carried out? Undefined: the tool cannot know. */
   probe?(key: string, call: ToolCallInfo): Promise<ToolAnswer | 'not done' | undefined>
 }
 /**
- * What the model may call in a run. A call whose arguments match the schema is journalled, its body
- * runs, its answer is shown to the model and to the user as `tool_result`.
- *  @example plugins/tools/note.ts
- *  @example plugins/tools/plugin.ts
+ * Tools that the model may call in a run. The engine journals a call whose arguments match the
+ * schema, and runs its body.
+ * The model and the user get the answer as `tool_result`.
+ * @example plugins/tools/note.ts
+ * @example plugins/tools/plugin.ts
  */
 export const Tools = point<Tool>('tools', {
   remote: true,
   rules: {
-    // The model says by `report_failure` that a step of a plan cannot be done; the engine takes it.
+    // The model calls `report_failure` when a step of a plan cannot be done. The engine handles it.
     unique: 'name',
     reserved: ['report_failure'],
     schemas: ['parameters'],

@@ -1,5 +1,5 @@
-// What the engine keeps: a document a run, a document a session. The run's events and journal are
-// its stream.
+// The engine's documents: one for each run, one for each session. A run's stream holds its events
+// and its journal.
 import type { Json } from '#kernel'
 import type { Model, Price } from '#ports/models.ts'
 import { collection } from '#ports/storage.ts'
@@ -18,7 +18,7 @@ export type Terms = {
   readonly tools?: readonly string[]
   readonly onInterrupt: 'continue' | 'restart'
 }
-/** `number`: of the question, in the order in which they were asked, from 0. */
+/** `number`: the question's number, counted from 0 in the order of asking. */
 export type Reply = {
   readonly number: number
   readonly status: 'answered' | 'expired'
@@ -32,14 +32,14 @@ export type Run = {
   readonly phase: Phase
   readonly status: Status
   /**
-   * The lease: who drives, how often it changed hands, and a count that moves while the driver
-   * lives.
+   * The lease: who drives, how often the lease changed hands, and a count that grows while the
+   * driver lives.
    */
   readonly owner?: string
   readonly epoch: number
   readonly beat: number
   readonly request: RunStart
-  /** Of a request with a key, so that one key cannot mean two requests. */
+  /** A hash of a request with an idempotency key, so that one key cannot mean two requests. */
   readonly fingerprint?: string
   readonly idempotencyKey?: string
   readonly opensSession: boolean
@@ -48,63 +48,67 @@ export type Run = {
   readonly model: string
   readonly price: Price
   /**
-   * What the run depends on, as it was when it was admitted: later changes of the agent or of the
-   * catalogue do not reach a run under way.
+   * The terms on which the run was admitted. Later changes of the agent or of the catalogue do not
+   * reach a run under way.
    */
   readonly terms: Terms
   readonly hold: number
-  /** What the start was answered with, so that a repetition gets the same. */
+  /** The status that the start was answered with. A repeated start gets the same answer. */
   readonly placedAs?: 'running' | 'queued' | 'blocked'
   readonly queueSeq?: number
   readonly cancelAsked?: boolean
   /**
-   * When the sweep must look at it, in milliseconds since the epoch: 0 while it is being admitted
-   * or driven, the deadline of its question while it waits for the user; absent while others will
-   * wake it.
+   * When the sweep must look at the run, in milliseconds since the epoch. 0 while it is being
+   * admitted or driven; the deadline of its question while it waits for the user.
+   * Absent while another run or a user will wake it.
    */
   readonly due?: number
   /**
-   * Grows when somebody is about to wake the run from its queue: nobody takes it off the sweep's
-   * list on older knowledge.
+   * Grows when another run or a user is about to wake the run from its queue. A process that read
+   * an older value may not take the run off the sweep's list.
    */
   readonly wakes: number
-  /** Questions that were answered or expired: grows with each, so that no two come at once. */
+  /**
+   * The number of questions that were answered or expired. It grows with each, and a condition on
+   * it lets only one writer through.
+   */
   readonly replies: number
-  /** Of these, what the journal may not have yet: the driver takes them over. */
+  /** The replies that the journal may lack. The driver takes them over. */
   readonly replied?: readonly Reply[]
-  /** The same of a run whose questions were answered by an earlier version. */
+  /** A reply that an earlier version stored, before there was `replied`. */
   readonly reply?: Reply
-  /** What led to it, as a W3C `traceparent`, where that is traced. */
+  /** The trace that led to the run, as a W3C `traceparent`, where that is traced. */
   readonly trace?: string
   readonly createdAt: number
   readonly endedAt?: number
-  /** An excerpt where it is long. */
+  /** The answer; an excerpt where the answer is long. */
   readonly answer?: string
-  /** Texts of which this document holds an excerpt, and a stream of their own the whole. */
+  /** Texts that this document holds as excerpts. A stream for each holds the whole text. */
   readonly long?: readonly LongText[]
-  /** The conversation was cut back to the request: its answer is not part of it any more. */
+  /** The conversation was cut back to the request: the answer is no longer part of it. */
   readonly answerCut?: boolean
   readonly credits?: number
   /**
-   * When retention must look at the closed run, in milliseconds since the epoch; absent when
+   * When retention must look at the closed run, in milliseconds since the epoch. Absent when
    * nothing is left to do.
    */
   readonly tidy?: number
-  /** Its log was made small. */
+  /** The run's log was compacted. */
   readonly compacted?: boolean
   /**
-   * What its events took then, in bytes of JSON, and when it ended, in milliseconds since the
-   * epoch; absent when they were forgotten.
+   * `keptBytes`: bytes of the compacted events, as JSON. `keptSince`: when the run ended, in
+   * milliseconds since the epoch. Absent once the events were removed.
    */
   readonly keptBytes?: number
   readonly keptSince?: number
   /**
-   * Set until the search index holds what the closed run says now, in milliseconds since the epoch.
+   * When the closed run last changed, in milliseconds since the epoch. Removed once the search
+   * index holds its texts.
    */
   readonly unindexed?: number
-  /** A run that was taken over into a fork: nobody drove it, and it has no log. */
+  /** A run that was copied into a fork: nobody drove it, and it has no log. */
   readonly copied?: true
-  /** Of a copy: the run that has its texts. Absent when the copy has inherited them. */
+  /** For a copy: the run that holds its texts. Absent when the copy has inherited them. */
   readonly source?: string
 }
 export type Session = {
@@ -114,8 +118,8 @@ export type Session = {
   readonly title: string
   readonly appName: string
   /**
-   * The greatest id of its runs: the next one's is greater, whatever the clocks of the processes
-   * say.
+   * The greatest id of the session's runs. The next run gets a greater id, whatever the clocks of
+   * the processes say.
    */
   readonly latest: string
   /** The run in progress; absent when there is none. */
@@ -124,31 +128,34 @@ export type Session = {
   /** Length of `queue`, for conditions. */
   readonly queued: number
   readonly paused: boolean
-  /** Counts the changes of `queue`: a condition on it means this very queue. */
+  /**
+   * Counts the changes of `queue`. A condition on `rev` means that the queue has not changed since.
+   */
   readonly rev: number
   readonly deleting?: boolean
-  /** Set until the search index holds its title, in milliseconds since the epoch. */
+  /**
+   * When the title last changed, in milliseconds since the epoch. Removed once the search index
+   * holds it.
+   */
   readonly unindexed?: number
   readonly createdAt: number
   readonly updatedAt: number
 }
 
 /**
- * What the events of an organisation's ended runs take, by its id. A hint: whoever is over the
- * bound by it is counted anew.
+ * How many bytes the events of an organisation's ended runs take. The id is the organisation's. The
+ * figure is a hint: where it exceeds the bound, it is counted anew.
  */
 export type KeptEvents = { readonly id: string; readonly orgId: string; readonly bytes: number }
 
-/** What lies under the prefix in the search index is to be taken out of it. */
+/** An intent: passages under the prefix are to be removed from the search index. */
 export type SearchRemoval = {
   readonly id: string
   readonly orgId: string
   readonly prefix: string
   readonly createdAt: number
 }
-/**
- * How far the conversations of before have been written into the search index: the last run's id.
- */
+/** How far the backfill of the search index has come. `after` is the last run's id. */
 export type SearchProgress = { readonly id: string; readonly after: string; readonly done: boolean }
 
 export const Runs = collection<Run>({
@@ -189,7 +196,10 @@ export const SearchProgresses = collection<SearchProgress>({
   scope: 'platform',
 })
 
-/** Why it looks across organisations, beside what single files say. */
+/**
+ * The reason for system access to runs of every organisation. Other reasons stand in the files that
+ * use them.
+ */
 export const sweepReason = 'sweep: runs that nobody drives, of every organisation'
 
 export const streamOf = (runId: string) => `run:${runId}`

@@ -27,8 +27,8 @@ export const RunsConfig = t.Object({
   stall_ms: setting(
     120_000,
     100,
-    'A model that sends nothing for so long is given up and tried again, in milliseconds; ' +
-      'three times as long where it deliberates.',
+    'How long a model may send nothing before its call is tried again, in milliseconds. ' +
+      'Three times as long where it reasons.',
   ),
   tries_max: setting(
     3,
@@ -43,14 +43,13 @@ export const RunsConfig = t.Object({
   deaths_max: setting(
     2,
     1,
-    'Processes that may die or hang in the middle of the same tool call or model call, ' +
-      'before the run fails with an error that names it.',
+    'Processes that may die or hang during the same tool call or model call. Then the run ' +
+      'fails with an error that names the call.',
   ),
   step_bytes_max: setting(
     8_388_608,
     65_536,
-    'Bytes of text, deliberation included, that one model call may bring; a longer one is ' +
-      'cut there.',
+    'Bytes of text, reasoning included, that one model call may bring. A longer text is cut there.',
   ),
   steps_max: setting(50, 2, 'Model calls of one run.'),
   rounds_max: setting(
@@ -69,37 +68,36 @@ export const RunsConfig = t.Object({
   compact_after_ms: setting(
     600_000,
     0,
-    'How long after the end of a run its log is made small, in milliseconds.',
+    'How long after the end of a run its log is compacted, in milliseconds.',
   ),
   events_kept_ms: setting(
     2_592_000_000,
     0,
-    'How long after the end of a run its events can be read again, in milliseconds; 0: as ' +
+    'How long after the end of a run its events can be read again, in milliseconds. 0: as ' +
       'long as the conversation.',
   ),
   events_bytes_max_per_org: setting(
     0,
     0,
-    'Bytes of events (as JSON) that the ended runs of one organisation may keep once they ' +
-      'were made small; beyond it the oldest are forgotten but for their ends. 0: unbounded.',
+    'Bytes of compacted events (as JSON) that the ended runs of one organisation may keep. ' +
+      'Beyond it the oldest runs lose all events but their ends. 0: unbounded.',
   ),
   keys_kept_ms: setting(
     2_592_000_000,
     0,
-    'How long after the end of a run its idempotency key still answers it, in ' +
-      'milliseconds, and never shorter than its events are kept; 0: as long as the ' +
-      'conversation.',
+    'How long after the end of a run its idempotency key still names that run, in ' +
+      'milliseconds. Never shorter than its events are kept. 0: as long as the conversation.',
   ),
   retention_ms: setting(
     60_000,
     50,
-    'How often runs whose time has come are looked for, in milliseconds.',
+    'How often ended runs are looked for that are due for retention, in milliseconds.',
   ),
   arguments_bytes_max: setting(
     262_144,
     1024,
-    'Bytes (as JSON) of the arguments of a tool call, or of a question that a tool asks; a ' +
-      'call beyond it is told to the model as failed.',
+    'Bytes (as JSON) of the arguments of a tool call, or of a question that a tool asks. A ' +
+      'call beyond it fails, and the model is told.',
   ),
   arguments_depth_max: setting(
     64,
@@ -109,19 +107,19 @@ export const RunsConfig = t.Object({
   page_chars_max: setting(
     4_000_000,
     1,
-    'Characters of the messages on one page of a conversation; a page is shorter where ' +
-      'they are long, and holds at least one exchange.',
+    'Characters of the messages on one page of a conversation. A page with long messages ' +
+      'holds fewer of them, and at least one exchange.',
   ),
   search_chars_max: setting(
     400_000,
     1000,
-    'Characters of one message that the search finds words in.',
+    'Characters of one message, from its beginning, that search covers.',
   ),
   search_wait_ms: setting(
     1000,
     0,
-    'How long after the end of a run its messages wait to be written into the search index ' +
-      'together with others, in milliseconds.',
+    'How long after the end of a run its messages wait to be indexed for search together ' +
+      'with others, in milliseconds.',
   ),
   sessions_max_per_org: setting(
     1_000_000,
@@ -131,8 +129,8 @@ export const RunsConfig = t.Object({
   excerpt_bytes_max: setting(
     65_536,
     256,
-    'Bytes (as JSON) of a message or of an answer that the document of a run holds; of a ' +
-      'longer one it holds so much, and the event log the whole.',
+    'Bytes (as JSON) of a message or an answer that the document of a run holds. The event ' +
+      'log holds a longer text whole.',
   ),
   result_chars_max: setting(
     16_000,

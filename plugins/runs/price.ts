@@ -4,8 +4,7 @@ import type { Attachment, Message, Model, Price, ToolSpec, Usage } from '#ports/
 export const charsPerToken = 4
 
 /**
- * Whole credits, rounded up; nothing where nothing was asked and nothing said, else at least the
- * minimum.
+ * Returns whole credits, rounded up, and at least the minimum. A usage of no tokens costs nothing.
  */
 export function creditsFor(price: Price, { inputTokens, outputTokens }: Usage): number {
   if (inputTokens === 0 && outputTokens === 0) return 0
@@ -28,8 +27,8 @@ export const estimateTokens = (
   )
 
 /**
- * Counts tools as JSON in an array; each once, for its schema may be long, and each step of each
- * run offers it.
+ * Estimates the tokens of tools, as a JSON array. Each tool is counted once: its schema may be
+ * long, and every step of every run offers it.
  */
 export function createToolCount(): (tools: readonly ToolSpec[]) => number {
   const counted = new WeakMap<ToolSpec, number>()
@@ -41,7 +40,7 @@ export function createToolCount(): (tools: readonly ToolSpec[]) => number {
   return tools => tokensOf(tools.reduce((sum, tool) => sum + charsOfTool(tool) + 1, 1))
 }
 
-/** The most that one call may cost: what is set aside before any work. */
+/** The most that one call may cost. Admission holds it before any work. */
 export const holdFor = (
   model: Model,
   messages: readonly Message[],

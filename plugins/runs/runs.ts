@@ -37,7 +37,10 @@ type Deps = {
 }
 type Respond = { readonly question_id?: string | undefined; readonly answer: unknown }
 
-/** What clients may see, ending with the terminal event. `first` was shown already. */
+/**
+ * Yields the events that clients may see, up to the terminal event. `first` was read before, and is
+ * yielded at once.
+ */
 async function* visible(
   first: readonly WireEvent[],
   after: number,
@@ -59,12 +62,12 @@ async function* visible(
     stop()
   }
 }
-/** Events that a reader is handed at once; what is beyond them is followed. */
+/** Events that a reader gets at once. Further events come by following the stream. */
 const pageEvents = 1000
-/** Runs whose user is remembered, about 150 bytes each. */
+/** Runs whose user is cached, about 150 bytes each. */
 const ownersMax = 10_000
 
-/** The first seq that is still kept, when the cursor lies before it. */
+/** Returns the first seq that is still kept, where retention removed events after the cursor. */
 async function missed(log: Eventlog, stream: string, after: number): Promise<number | undefined> {
   const { first, last } = await log.bounds(stream)
   if (after > last)
@@ -92,16 +95,16 @@ export function createRuns({
     if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
     return run
   }
-  // Whose a run is never changes. Remembered for the readers who come right after the start, or
-  // again and again with their cursors.
+  // The user of a run never changes. It is cached for readers that come right after the start, or
+  // that reconnect with a cursor.
   const owners = new Map<string, string>()
   const remember = ({ orgId, id, userId }: Run) => {
     owners.set(`${orgId}/${id}`, userId)
     if (owners.size > ownersMax) owners.delete(owners.keys().next().value!)
   }
   /**
-   * A page of the run's stream that the caller may read. Its records are removed before the run is:
-   * while there are any, there is the run.
+   * Reads a page of the run's stream, if the caller may read it. A run's records are removed before
+   * the run is: while there are records, the run exists.
    */
   const readable = async (
     caller: Caller,
@@ -117,7 +120,7 @@ export function createRuns({
     remember(run)
     return run.copied ? { page, copy: run } : { page }
   }
-  /** How the run stands now, and its place in the queue of its session. */
+  /** The run's status now, and its place in the queue of its session. */
   const present = async (
     seen: Run,
   ): Promise<{ readonly status: Status; readonly queueSeq: number }> => {
@@ -152,7 +155,7 @@ export function createRuns({
       remember(run)
       if (mine) metrics.started()
       if (mine && placed.status === 'running') driver.begin(run)
-      // The run ahead may have ended between the place in the queue and now.
+      // The run ahead may have ended since this run took its place in the queue.
       else if (mine) await wake(caller, await rest(store.tenant(caller), run, clock.now()))
       const { status, queueSeq } = resumed && !mine ? await present(run) : placed
       return {
@@ -166,8 +169,8 @@ export function createRuns({
     },
 
     /**
-     * Everything after the cursor, then what comes, to the end of the run. CURSOR_INVALID beyond
-     * the log; `gone` first when retention has passed the cursor.
+     * Yields everything after the cursor, then new events, to the end of the run. CURSOR_INVALID:
+     * the cursor is beyond the log. `gone` comes first when retention has passed the cursor.
      */
     async follow(
       caller: Caller,
@@ -177,8 +180,8 @@ export function createRuns({
     ): Promise<WireEvents> {
       const log = eventlog.tenant(caller)
       const stream = streamOf(runId)
-      // The event at the cursor is read too: that it is there proves the cursor, and that it ended
-      // the run proves that nothing follows.
+      // The event at the cursor is read too. Its presence proves that the cursor is valid. If it is
+      // terminal, nothing follows it.
       const epoch = eventlog.epoch()
       const { page, copy } = await readable(caller, runId, Math.max(0, after - 1))
       if (copy)
@@ -186,7 +189,7 @@ export function createRuns({
       const gone =
         page[0]?.seq === Math.max(1, after) ? undefined : await missed(log, stream, after)
       const fresh = page.filter(({ seq }) => seq > after)
-      // What was read may not be on disk yet, and must not leave before it is.
+      // Events may have been read before they were on disk. They must not leave before they are.
       await eventlog.durable()
       if (eventlog.epoch() !== epoch) throw fault('STORAGE_FULL')
       const first = [
@@ -228,9 +231,9 @@ export function createRuns({
     },
 
     /**
-     * Gives the answer to an open question of the run, once; without its id, to the only one. Where
-     * the run waited it goes on at once, or later where nobody is free; a driver that is at work
-     * hears of it when it has done what it does.
+     * Answers an open question of the run, once. Without an id the answer is for the only open
+     * question. A run that waited goes on at once, or later where no driver is free.
+     * A driver that is at work takes the answer after its current action.
      */
     async respond(
       caller: Caller,

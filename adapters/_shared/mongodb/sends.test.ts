@@ -1,4 +1,4 @@
-// A call whose connection is gone before it took everything: the driver alone would wait for ever.
+// A call whose connection ends before all data was sent: the driver alone would wait for ever.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { freshDatabase, mongoUrl } from '../../../test/support/databases/mongodb.ts'

@@ -1,5 +1,5 @@
-// Watches inserts of all processes into a collection by one change stream. A server that is no
-// replica set has none; then waiters are told to look again now and then.
+// Watches inserts of all processes into a collection by one change stream. Without a replica set
+// there is none; then waiters are told to poll.
 import { MongoServerError, type Collection, type Document } from 'mongodb'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -28,7 +28,7 @@ type Watched<D> = {
   readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
-  /** In the order of the server. */
+  /** Documents come in the server's order. */
   take(document: D): void
   /** Events may have been missed, so at most `most` waiters look again, in turn. */
   lag(most: number): void

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert'
 import { createCommits } from './commits.ts'
 import type { Database } from './database.ts'
 
-/** Milliseconds between two commits, the first of which carried so many operations. */
+/** Milliseconds between two commits. The first carried `operations` operations. */
 async function gapAfter(operations: number): Promise<number> {
   const ends: number[] = []
   const statement = (sql: string) => ({
@@ -36,7 +36,7 @@ const least = async (operations: number): Promise<number> => {
 
 test('a commit waits longer where the one before carried many operations', async () => {
   const [few, many] = [await least(31), await least(32)]
-  // A timer may be early by as much as the loop's clock is behind. How late it is, nobody promises.
+  // A timer may be early by the lag of the loop's clock. How late it may be is not bounded.
   assert.ok(few > 1, `${few} ms after few`)
   assert.ok(many > 4, `${many} ms after many`)
 })

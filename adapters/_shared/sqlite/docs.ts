@@ -34,7 +34,10 @@ export type Wanted = {
 
 const whereSql = (parts: readonly string[]) =>
   parts.length === 0 ? '' : ` WHERE ${parts.join(' AND ')}`
-/** Nothing but removing fields whose names need no quotes in a JSON path; not the id. */
+/**
+ * Whether the change only removes fields whose names need no quotes in a JSON path. The id is
+ * excluded.
+ */
 const isPlainUnset = ({ unset = [], ...others }: Change) =>
   unset.length > 0 &&
   unset.every(field => /^\w+$/.test(field) && field !== 'id') &&
@@ -220,19 +223,19 @@ export function createDocs(db: Database, now: () => number) {
   }
 
   return {
-    /** Answers nothing; the same again does nothing. */
+    /** Returns nothing. A repeated call changes nothing. */
     define(at: number, spec: Collection): undefined {
       tables[at] = openTable(db, spec)
       specs[at] = spec
     },
-    /** As JSON: whoever defined them, this program or an earlier one. */
+    /** All collections as JSON, also those that an earlier program defined. */
     collections: () =>
       db
         .prepare('SELECT spec FROM collections ORDER BY name')
         .all()
         .map(([spec]) => spec as string),
     insert,
-    /** Ids, documents and keys; how many went in, and what stopped it. */
+    /** Takes ids, documents and keys. Returns how many were inserted, and what stopped it. */
     insertMany(
       at: number,
       docs: readonly (readonly [string, string, readonly (Key | null)[]])[],
@@ -268,7 +271,7 @@ export function createDocs(db: Database, now: () => number) {
         )
         .get(...bound)![0] as number
     },
-    /** Forgets what a lost transaction may have made. */
+    /** Forgets tables that a lost transaction may have made. */
     forget: () => void tables.fill(undefined),
     refuse: (name: string) =>
       fault('UNAVAILABLE', { what: `The collection ${name}`, why: 'it was never defined' }),

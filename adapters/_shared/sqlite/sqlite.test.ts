@@ -1,4 +1,4 @@
-// What only a database in a file can get wrong.
+// Cases that only a database in a file has.
 import { spawn } from 'node:child_process'
 import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -186,8 +186,8 @@ withPlace(
     await engine.insert(things, { id: 'fits' })
     await engine.remove(things, 'fits')
     await engine.durable()
-    // Applied, and lost with the transaction that the next one fills: whoever waits is told.
-    // The many counts keep the thread busy, so `after` is on its way before the loss is known.
+    // The write is applied, then lost with its transaction, which the next write overfills. Waiters
+    // are told. Many counts keep the thread busy, so `after` is sent before the loss is known.
     const busy = Promise.all(Array.from({ length: 300 }, () => engine.count(things, { pad: 'y' })))
     const small = engine.insert(things, { id: 'small' })
     const large = engine.insertMany(
@@ -256,8 +256,8 @@ withPlace(
 withPlace(
   'a commit that fails (no room for the log) is told to whoever waits for it',
   async place => {
-    // A limit on the size of files stands in for a disk without room; its signal is ignored, so
-    // that the write itself fails.
+    // A limit on file sizes plays a full disk. Its signal is ignored, so that the write itself
+    // fails.
     const script = 'trap "" XFSZ; ulimit -f 2000; exec "$0" "$@"'
     const writing = spawn('sh', ['-c', script, process.execPath, child, place.path, '3000'], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -300,7 +300,7 @@ withPlace('a backup is a consistent copy while writing goes on', async place => 
   await restored.define(things)
   const found = await restored.count(things)
   assert.ok(found >= before && found <= after + 20, `${before} ${found} ${after}`)
-  // A prefix of what was written: nothing is missing before the last.
+  // The backup is a prefix of what was written: nothing before its last document is missing.
   assert.is(await restored.count(things, { n: { lt: found } }), found)
   await restored.insert(things, { id: 'more' })
   await restored.close()

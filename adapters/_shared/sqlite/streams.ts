@@ -9,7 +9,7 @@ type Head = { last: number; trimmed: number }
 
 const headsMax = 20_000
 const segmentsAtOnce = 64
-/** A read ends early past this; the caller asks again for the rest. */
+/** A read ends early beyond so many characters, and the caller asks for the rest. */
 const readCharsMax = 4 * 1024 * 1024
 
 export function createStreams(db: Database) {
@@ -59,8 +59,8 @@ export function createStreams(db: Database) {
           found.push(first, body)
           at = end
           chars += body.length
-          // Where a stretch was rewritten there are fewer events than seqs: only who unpacks them
-          // can tell whether they are enough.
+          // A rewritten stretch has fewer events than seqs. Only the caller, who unpacks them, can
+          // tell whether they are enough.
           if (at - from >= limit) return [...found, at < headOf(stream).last]
           if (chars > readCharsMax) return [...found, true]
         }
@@ -95,7 +95,8 @@ export function createStreams(db: Database) {
       const head = headOf(stream)
       const end = Math.min(through, head.last)
       if (end <= head.trimmed) return
-      // The mark first: without it, forgetting the last segment would free its numbers.
+      // The mark comes first. Without it, removing the last segment would free its seqs for new
+      // events.
       db.prepare(
         'INSERT INTO trims VALUES (?, ?) ON CONFLICT (stream) DO UPDATE SET through = ' +
           'excluded.through',
@@ -106,7 +107,7 @@ export function createStreams(db: Database) {
     rewrite(stream: string, from: number, through: number, body: string): undefined {
       const { last: head } = headOf(stream)
       if (through > head) throw fault('STREAM_MOVED', { stream, head, expect: through })
-      // A segment that reaches out of the range keeps what lies outside.
+      // A segment that extends beyond the range keeps its events outside the range.
       const reaching = (overlapping.all(stream, from, through) as [number, number, string][])
         .filter(([first, end]) => first < from || end > through)
         .flatMap(([first, , packed]) => unpack(packed, first))

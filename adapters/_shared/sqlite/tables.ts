@@ -56,7 +56,10 @@ function indexes({
   return made
 }
 
-/** Fills columns anew that an earlier program did not declare, and so did not keep up to date. */
+/**
+ * Defines the table. Refills columns that an earlier program did not declare, and so did not
+ * update.
+ */
 function defineTable(db: Database, spec: Collection): void {
   const table = `"c_${spec.name}"`
   const stored = db.prepare('SELECT spec FROM collections WHERE name = ?').get(spec.name)?.[0]

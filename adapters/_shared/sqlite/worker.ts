@@ -59,7 +59,7 @@ function serve(db: Database): void {
     remove_stream: streams.remove,
     ping: () => db.prepare('SELECT 1').get()![0],
     nothing: () => undefined,
-    /** A quota that is raised, or lowered to what is used, while the file is open. */
+    /** Changes the quota of an open file. SQLite does not lower it below the pages in use. */
     quota: (pages: number) => db.prepare(`PRAGMA max_page_count = ${pages}`).get()![0],
   }
 
@@ -93,7 +93,7 @@ function serve(db: Database): void {
 
   function close(): void {
     commits.commit()
-    // Leaves one file behind, with everything in it.
+    // Moves the log into the database, so that one file holds everything.
     db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
     db.close()
     port.close()

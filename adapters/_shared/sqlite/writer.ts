@@ -41,14 +41,14 @@ export type Writer = {
   /** The number of the last operation submitted, for `settled`. */
   last(): number
   /**
-   * Calls with the number of the last operation that is on disk, when some were lost, and at the
-   * end; the function answered stops it.
+   * Calls `watcher` with the number of the last operation on disk, after a loss, and at the end.
+   * The returned function stops it.
    */
   watch(watcher: Watcher): () => void
   close(): Promise<void>
 }
 
-// Where this file came from tells what its neighbour is called: packages carry JavaScript.
+// The worker has this file's extension: packages carry JavaScript.
 const workerUrl = () => new URL(import.meta.url.replace(/writer\.(ts|js)[^/]*$/, 'worker.$1'))
 export const closed = () => fault('UNAVAILABLE', { what: 'The database', why: 'it is closed' })
 const isFailure = (answer: unknown): answer is Failure =>

@@ -3,7 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { normalAddress } from '#ports/address.ts'
 
-/** The address so many hops from the right of X-Forwarded-For, else the peer's. */
+/**
+ * Returns the address that stands `hops` places from the right of X-Forwarded-For, else the peer's.
+ */
 export function createAddressOf(hops: number): (request: IncomingMessage) => string {
   const peers = new WeakMap<Socket, string>()
   const peerOf = (socket: Socket): string => {

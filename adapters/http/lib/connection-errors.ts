@@ -1,5 +1,5 @@
-// Errors below any request: unreadable heads, tunnels, silence. The answer is the usual JSON,
-// written to the socket directly.
+// Answers errors that come before a request exists: unreadable heads, tunnels, silence. The usual
+// JSON is written to the socket directly.
 import { STATUS_CODES, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -16,7 +16,7 @@ type Parts = {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** By the parser's own codes (llhttp). */
+/** Maps the parser's codes (llhttp) to faults. */
 function faultOf({ code }: NodeJS.ErrnoException, headMs: number): Fault {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
@@ -60,11 +60,12 @@ export function handleConnectionErrors(
     if (!/^(?:HPE|ERR_HTTP)_/.test(error.code ?? '') || !socket.writable)
       return void socket.destroy()
     if (current?.response.headersSent && !current.request.complete) return void socket.destroy()
-    // The body of the request under way, or of a later one: the answer before must come first.
+    // The error is in the body of the current request, or in a later request. A later one waits
+    // until the current answer was sent.
     if (current && !current.request.complete) say(socket, faultOf(error, headMs))
     else pipeline.atEnd(socket, () => say(socket, faultOf(error, headMs)))
   })
-  // This server is no proxy, and a tunnel's target is no path.
+  // Refuses tunnels: this server is no proxy, and the target of a tunnel is no path.
   server.on('connect', (_request, duplex: Duplex) => {
     duplex.on('error', () => duplex.destroy())
     pipeline.atEnd(duplex as Socket, () =>

@@ -10,7 +10,7 @@ import { createEventStreams } from './event-stream.ts'
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
 
-/** A response that takes everything at once and keeps what it was sent. */
+/** A response that accepts everything at once, and keeps it. */
 function reader() {
   const sent: string[] = []
   const response = Object.assign(new EventEmitter(), {

@@ -59,9 +59,9 @@ export function createEventStreams(bounds: Bounds) {
 
   return {
     open: () => ends.size,
-    /** Takes one of the open streams' slots until the answered function is called. */
+    /** Takes one of the slots for open streams, until the returned function is called. */
     enter: shares.take,
-    /** All of a stream that has ended already, which its reader does not share. */
+    /** The frames of a stream that has ended. Its events are not shared with other readers. */
     framesOf: (events: readonly WireEvent[]): string => opening + events.map(frame).join(''),
     /**
      * Writes until the events end, the client leaves, or everything stops. The head goes out with
@@ -93,8 +93,8 @@ export function createEventStreams(bounds: Bounds) {
       } catch (error) {
         if (stop.signal.aborted) return
         if (!isFault(error)) throw error
-        // A comment is nothing to an EventSource, which comes back and is told by its status; a
-        // reader sees why.
+        // An EventSource ignores this comment, reconnects, and sees the fault's status. People who
+        // read the stream see the reason.
         begin(`: ${error.code}. ${error.message}\n\n`)
       } finally {
         clearImmediate(early)

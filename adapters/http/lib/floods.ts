@@ -12,7 +12,10 @@ const refusedMax = 10_000
 
 type Parts = {
   readonly clock: Pick<Clock, 'monotonic'>
-  /** Whether a call is under way there: a stream of events goes on. */
+  /**
+   * Whether a call is under way on the socket. Such a socket, perhaps with an event stream, stays
+   * open.
+   */
   readonly isBusy: (socket: Socket) => boolean
 }
 
@@ -45,7 +48,7 @@ export function createFloods({ clock, isBusy }: Parts) {
   }
 
   return {
-    /** `event`: of a connection that requests come from. */
+    /** Watches a server's connections. `event` is the one after which requests can come. */
     watch(server: Server, event: 'connection' | 'secureConnection'): void {
       server.prependListener(
         'connection',

@@ -8,24 +8,24 @@ type Waiting = Exchange & { readonly serve: () => void }
 type State = {
   current: Exchange | undefined
   readonly waiting: Waiting[]
-  /** What is said when the current exchange is over: the rest cannot be read. */
+  /** Called when the current exchange has ended, because the rest cannot be read. */
   last: (() => void) | undefined
 }
 
-/** Requests that wait behind one; with more the connection is not read from. */
+/** Requests that wait on one connection. Beyond that, the connection is not read. */
 const waitingMax = 16
 /**
- * What one read from the socket may bring all the same; no client that waits for its answers sends
- * as many.
+ * Requests that one read of the socket may bring all the same. No client that waits for its answers
+ * sends as many.
  */
 const burstMax = 512
 /**
- * Requests that wait on all connections together, about a kilobyte each. Past it, a connection ends
- * on which more wait than should.
+ * Requests that wait on all connections together, about a kilobyte each. Beyond that, a connection
+ * with more than `waitingMax` is ended.
  */
 const crowdMax = 10_000
 
-/** `onFlood`: what becomes of a connection that brought more than one may. */
+/** `onFlood` handles a connection that brought too many requests. */
 export function createPipeline(onFlood: (socket: Socket) => void) {
   const states = new WeakMap<Socket, State>()
   let crowd = 0
@@ -69,7 +69,7 @@ export function createPipeline(onFlood: (socket: Socket) => void) {
       const { socket } = exchange.request
       const state = stateOf(socket)
       if (!state.current) return begin(socket, state, exchange, serve)
-      // What the same read brought behind the request that was too much.
+      // Requests of the same read, behind the one that was too many.
       if (socket.destroyed) return
       state.waiting.push({ ...exchange, serve })
       crowd++

@@ -2,12 +2,12 @@
 import type { IncomingMessage } from 'node:http'
 import { fault } from '#contracts/faults.ts'
 
-/** How long a body may take before its rate is judged, in milliseconds. */
+/** How long a body may take before its rate is checked, in milliseconds. */
 export const graceMs = 5000
 
 /**
- * False when there is none. UNSUPPORTED_MEDIA for a content encoding, BODY_TOO_LARGE when the head
- * announces more than `bytesMax`.
+ * Whether the request has a body. Throws UNSUPPORTED_MEDIA for a content encoding, and
+ * BODY_TOO_LARGE when the head announces more than `bytesMax`.
  */
 export function hasBody(request: IncomingMessage, bytesMax: number): boolean {
   const encoding = request.headers['content-encoding']
@@ -26,13 +26,13 @@ export function hasBody(request: IncomingMessage, bytesMax: number): boolean {
 export type BodyBounds = {
   readonly bytesMax: number
   readonly bytesPerSecondMin: number
-  /** Takes a place among the bodies that are being read; answers how to leave it. */
+  /** Takes a slot for a body that is being read; returns the function that frees it. */
   readonly enter: () => () => void
 }
 
 /**
- * The bytes as they came, at most `bytesMax`. A body slower than `bytesPerSecondMin` after a grace
- * is cut off.
+ * Returns the bytes of the body, at most `bytesMax`. A body that is slower than `bytesPerSecondMin`
+ * after a grace period is cut off.
  */
 export function readBody(
   request: IncomingMessage,

@@ -40,7 +40,7 @@ function checkHost({ rawHeaders, headers, httpVersionMinor }: IncomingMessage): 
   if (hosts === 1 && !isHost(headers.host ?? '')) throw malformed('Host is not a host')
 }
 
-/** From the absolute form what the origin form would be. */
+/** Converts the absolute form to the origin form. */
 function originForm(url: string): string {
   if (url.startsWith('/')) return url
   const [start, host = ''] = /^https?:\/\/([^/?]*)/i.exec(url) ?? []
@@ -51,8 +51,8 @@ function originForm(url: string): string {
 }
 
 /**
- * MALFORMED_REQUEST, MALFORMED_TEXT or TARGET_TOO_LONG for what is no target of this server's.
- * `OPTIONS *` has the path `*`.
+ * Throws MALFORMED_REQUEST, MALFORMED_TEXT or TARGET_TOO_LONG for an invalid target. `OPTIONS *`
+ * has the path `*`.
  */
 export function readTarget(request: IncomingMessage): Target {
   const { url = '', method } = request

@@ -6,12 +6,12 @@ import type { HttpAnswer } from '#ports/http.ts'
 import { eventStreamHeaders, type EventStreams } from './event-stream.ts'
 import type { Shares, Subject } from './shares.ts'
 
-/** What one answer may need: whose it is, and the bounds that it counts against. */
+/** What an answer needs: its request, its subject, and the bounds that it counts against. */
 export type Sending = {
   readonly head: boolean
   /**
-   * Of every answer. Given with the others at once: set one by one they would cost more than the
-   * rest of a small answer.
+   * Headers of every answer. They are set together with the others: setting them one by one costs
+   * more than the rest of a small answer.
    */
   readonly common: Readonly<Record<string, string>>
   readonly subject: Subject
@@ -22,7 +22,7 @@ export type Sending = {
 /** Bytes up to which an answer does not count as unread. */
 const smallBytes = 16_384
 
-/** Nobody may keep an answer unless the handler says so; it is no page that runs or is framed. */
+/** Answers are not cached unless the handler allows it. They may not run scripts or be framed. */
 export const commonHeaders = {
   'cache-control': 'private, no-store',
   'x-content-type-options': 'nosniff',
@@ -30,12 +30,12 @@ export const commonHeaders = {
   'referrer-policy': 'no-referrer',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
 } as const
-/** Under TLS: browsers come back by TLS alone for a year (RFC 6797). */
+/** Under TLS, browsers use only TLS for a year (RFC 6797). */
 export const strictTransport = { 'strict-transport-security': 'max-age=31536000' } as const
 
 export const isEnded = (events: WireEvents): events is readonly WireEvent[] => Array.isArray(events)
 
-/** Holds a share of the process's unread bytes until the answer has gone out, or its reader has. */
+/** Holds a share of the process's unread bytes until the connection took the answer, or closed. */
 function holdUnread(response: ServerResponse, bytes: number, { subject, unread }: Sending): void {
   if (bytes > smallBytes) response.once('close', unread.take(subject, bytes))
 }
@@ -46,7 +46,7 @@ const attachment = (filename: string) => ({
   'content-disposition': `attachment; filename*=UTF-8''${escaped(filename)}`,
 })
 
-/** Faults of the shares are thrown before anything is written. */
+/** Writes an answer. Faults of the shares are thrown before anything is written. */
 export async function send(
   response: ServerResponse,
   { status, headers, content }: HttpAnswer,
@@ -55,8 +55,8 @@ export async function send(
   if (response.destroyed) return
   const begin = (own: Readonly<Record<string, string | number>> = {}) =>
     response.writeHead(status, { ...sending.common, ...own, ...headers })
-  // restify changes node's ServerResponse for the whole process: its writeHead answers nothing, so
-  // that it cannot be chained.
+  // restify changes Node's ServerResponse for the whole process: its writeHead returns nothing, so
+  // calls cannot be chained.
   switch (content.kind) {
     case 'none':
       begin()
@@ -65,7 +65,7 @@ export async function send(
     case 'json': {
       const bytes = Buffer.byteLength(content.text)
       holdUnread(response, bytes, sending)
-      // As a string, so that node sends head and body in one write.
+      // A string, so that Node sends head and body in one write.
       begin({ 'content-type': 'application/json; charset=utf-8', 'content-length': bytes })
       response.end(content.text)
       return
@@ -101,7 +101,7 @@ export async function send(
   }
 }
 
-/** What is left of an unread body would be taken for the next request. */
+/** Closes the connection after an unread body: its rest would be taken for the next request. */
 export const closeAfterUnread = (request: IncomingMessage, response: ServerResponse): void => {
   if (!request.complete) response.setHeader('connection', 'close')
 }

@@ -9,7 +9,7 @@ export type Bounds = {
 }
 export type Subject = { readonly user: string | undefined; readonly address: string }
 
-/** What is told to whoever comes too early, in milliseconds. */
+/** The pause that a refused caller is told, in milliseconds. */
 const againMs = 5000
 
 function createCounts(max: number) {
@@ -24,14 +24,17 @@ function createCounts(max: number) {
   }
 }
 
-/** `what` names it in the refusal: TOO_MANY_OPEN for one's own, UNAVAILABLE when all are taken. */
+/**
+ * `what` names the resource in a refusal. TOO_MANY_OPEN: the subject holds too many. UNAVAILABLE:
+ * all are taken.
+ */
 export function createShares({ total, perUser, perAddress }: Bounds, what: string) {
   const users = createCounts(perUser)
   const addresses = createCounts(perAddress)
   let taken = 0
   return {
     taken: () => taken,
-    /** Takes a share until the answered function is called, once. */
+    /** Takes a share until the returned function is called. */
     take({ user = '', address }: Subject, amount = 1): () => void {
       const group = addressGroup(address)
       const refuse = (by: string) =>

@@ -1,17 +1,17 @@
-// A request's body as it arrives, for whoever cannot hold it: the same bounds as readBody, at the
-// reader's pace.
+// Streams a request's body to a reader that cannot hold all of it. The bounds are those of
+// readBody, at the reader's pace.
 import type { IncomingMessage } from 'node:http'
 import { fault } from '#contracts/faults.ts'
 import { graceMs as usualGraceMs, hasBody, type BodyBounds } from './read-body.ts'
 
-/** However much has come before, a silence as long as this ends it, in milliseconds. */
+/** A silence of so many milliseconds ends the body, however much came before. */
 const silenceMsMax = 30_000
 
 type Bounds = BodyBounds & { readonly graceMs?: number }
 
 /**
- * Counts only time in which the reader wanted more, so that a slow reader does not make a slow
- * client.
+ * Counts only the time in which the reader waits for data. So a slow reader does not make the
+ * client count as slow.
  */
 async function* read(
   request: IncomingMessage,
@@ -19,7 +19,7 @@ async function* read(
 ): AsyncGenerator<Uint8Array> {
   // Takes a slot with the first read, so that a waiting upload holds none.
   const leave = enter()
-  // The request is kept open when the reader stops: its refusal is still to be sent.
+  // The request stays open when the reader stops, because a refusal may still be sent.
   const parts = request.iterator({ destroyOnReturn: false })
   let bytes = 0
   let waitedMs = 0
@@ -41,7 +41,7 @@ async function* read(
       return await Promise.race([part, late])
     } finally {
       clearTimeout(judge)
-      // Whoever is judged late does not wait for the rest; what then comes of it is nobody's.
+      // After a time-out nobody waits for this part. Its error was reported, or comes too late.
       part.catch(() => 'told already, or too late')
       waitedMs += performance.now() - started
     }
@@ -61,7 +61,8 @@ async function* read(
 }
 
 export function streamBody(request: IncomingMessage, bounds: Bounds): AsyncIterable<Uint8Array> {
-  // Not within the generator: what the head forbids is refused before the first byte is asked for.
+  // Checked outside the generator, so that a forbidden head is refused before the first byte is
+  // requested.
   const has = hasBody(request, bounds.bytesMax)
   return has ? read(request, bounds) : (async function* () {})()
 }

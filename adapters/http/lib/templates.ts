@@ -1,5 +1,5 @@
-// Which template a path belongs to, whatever the method: `/sessions/search` is not `/sessions/{id}`
-// with the id "search", even where only GET has it.
+// Finds the template that a path belongs to, whatever the method. `/sessions/search` never matches
+// `/sessions/{id}`, even where only GET has it.
 import type { Method } from '#contracts/contract.ts'
 
 type Template = {
@@ -10,8 +10,8 @@ type Template = {
 const isParameter = (segment: string) => segment.startsWith('{')
 
 /**
- * Could one path belong to both? And does `a` have a literal where they first differ, as every
- * router prefers?
+ * Whether one path could match both, and `a` has a literal where they first differ. Every router
+ * prefers that one.
  */
 function isRival(a: Template, b: Template): boolean {
   if (a === b || a.segments.length !== b.segments.length) return false
@@ -47,14 +47,14 @@ export function createTemplates(
     templates.map(one => [one.path, templates.filter(other => isRival(other, one))]),
   )
   return {
-    /** Does the path belong to another template, which lacks the method that brought it here? */
+    /** Whether the path belongs to another template, which lacks the method that led here. */
     isMisled: (template: string, path: string): boolean => {
       const others = rivals.get(template) ?? []
       if (others.length === 0) return false
       const asked = segmentsOf(path)
       return others.some(other => fits(other, asked))
     },
-    /** Methods of the template that the path belongs to; none where it belongs to no one. */
+    /** Methods of the template that the path belongs to; none where there is no such template. */
     methodsAt: (path: string): readonly Method[] => {
       const asked = segmentsOf(path)
       const found = templates.filter(template => fits(template, asked))

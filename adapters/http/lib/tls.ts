@@ -1,4 +1,4 @@
-// Certificates, and the plain port that only tells where the encrypted one is.
+// Reads certificates, and redirects the plain port to the encrypted one.
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
@@ -16,7 +16,10 @@ export type KeyPair = {
   readonly minVersion: 'TLSv1.2'
 }
 
-/** INVALID_FIELD names the setting; that the two match is known before the first client comes. */
+/**
+ * Throws INVALID_FIELD with the setting's name. Certificate and key are matched here, before the
+ * first client connects.
+ */
 export function readTls({ cert, key }: { readonly cert: string; readonly key: string }): KeyPair {
   const read = (field: string, path: string) => {
     try {
@@ -47,8 +50,8 @@ export function readTls({ cert, key }: { readonly cert: string; readonly key: st
 }
 
 /**
- * The name that a Host header asks for, if the certificate is for it: nobody is sent to a place
- * that is not ours.
+ * The name in a Host header, if the certificate is for it. So no client is redirected to a foreign
+ * place.
  */
 function ownName(certificate: X509Certificate, host: string): string | undefined {
   if (host === '' || !isHost(host)) return undefined
@@ -59,18 +62,18 @@ function ownName(certificate: X509Certificate, host: string): string | undefined
 
 type Redirect = {
   readonly cert: Buffer
-  /** Where everybody is sent, whatever they asked for. */
+  /** The host of every redirect, whatever the request's Host. */
   readonly host?: string | undefined
   readonly target: () => number
   readonly silenceMs: number
   readonly onError: (error: unknown) => void
-  /** Hears of a connection that brings many requests, though only its first is answered. */
+  /** Called for a connection that sends many requests. Only its first request is answered. */
   readonly onFlood: (socket: Socket) => void
 }
-/** Requests behind the first on one connection; a client learns from the first answer. */
+/** Further requests on one connection that are ignored. A client learns from the first answer. */
 const ignoredMax = 16
 
-/** 308 to the same path over TLS; 400 for a name that is not ours. */
+/** Answers 308 to the same path over TLS, and 400 for a name that is not ours. */
 export function createRedirect(parts: Redirect): Server {
   const { cert, host, target, silenceMs, onError, onFlood } = parts
   const certificate = new X509Certificate(cert)

@@ -1,5 +1,5 @@
-// restify as a router: requests come to it from a server of ours, which it neither makes nor
-// listens to.
+// restify as a router. Its requests come from our own server; restify neither creates one nor
+// listens.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import restify from 'restify'
 import { fault } from '#contracts/faults.ts'
@@ -14,7 +14,7 @@ type Request = IncomingMessage & {
   getUrl(): { readonly pathname: string; readonly search: string }
 }
 
-/** Parameters longer than this belong to no route. */
+/** A longer parameter matches no route. */
 const paramCharsMax = 4096
 const verbs = { GET: 'get', POST: 'post', PUT: 'put', PATCH: 'patch', DELETE: 'del' } as const
 const silent = {
@@ -27,12 +27,12 @@ const silent = {
   child: () => silent,
 }
 
-/** `answer` gets what is routed, `deny` the fault for everything else. */
+/** `answer` gets routed requests. `deny` gets the fault of every other request. */
 export function createRouter(
   answer: (routed: Routed, request: IncomingMessage, response: ServerResponse) => Promise<void>,
   deny: (error: unknown, request: IncomingMessage, response: ServerResponse) => void,
 ) {
-  // The type definitions stand at an older version, which had another logger.
+  // The type definitions are of an older version, which had another logger.
   const server = restify.createServer({
     name: '',
     log: silent as never,
@@ -45,7 +45,7 @@ export function createRouter(
     response.setHeader('allow', templates.methodsAt(target.path).join(', '))
     return fault('METHOD_NOT_ALLOWED', { method, path: target.path.slice(0, 200) })
   }
-  // Not calling `done` keeps restify from writing its own words over ours.
+  // `done` is not called, so that restify does not overwrite our answer.
   server.on(
     'restifyError',
     (
@@ -80,7 +80,7 @@ export function createRouter(
   }
   return {
     /**
-     * Exactly these from now on. Only what changed is touched: a route's handler is looked up at
+     * Replaces all routes. Unchanged routes stay mounted, because a route's handler is looked up at
      * each call.
      */
     mount(rows: readonly Route[]): void {
@@ -97,8 +97,7 @@ export function createRouter(
           const entry = { route, name: '' }
           const name = key.replace(/\W+/g, '-').toLowerCase()
           const path = route.path.replace(/\{(\w+)\}/g, ':$1')
-          // restify gives another name where two would have the same; by that one alone a route is
-          // removed.
+          // restify renames a route whose name is taken. Only the new name removes it.
           entry.name = server[verbs[route.method]](
             { path, name },
             handler(entry),
@@ -109,8 +108,8 @@ export function createRouter(
       templates = createTemplates(rows)
     },
     /**
-     * restify's own getUrl puts Host and target together and parses them, which throws outside any
-     * handler and lets Host name the route.
+     * Replaces restify's getUrl, which joins Host and target and parses them. That would throw
+     * outside any handler, and let Host choose the route.
      */
     dispatch(given: IncomingMessage, response: ServerResponse, target: Target): void {
       const request = given as Request

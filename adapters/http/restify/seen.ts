@@ -1,4 +1,4 @@
-// What the server notes about each request before it is routed, for its answer and its report.
+// Notes about each request before it is routed, for its answer and its report.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '#ports/clock.ts'
 import type { HttpReport } from '#ports/http.ts'
@@ -8,12 +8,12 @@ export type Seen = {
   readonly id: string
   route: string
   readonly startedAt: number
-  /** Of a stream: when it began. */
+  /** When the answer's stream began. */
   begunAt?: number
   readonly head: boolean
   readonly target: Target
   readonly address: string
-  /** Says that the body may come (RFC 9110, section 10.1.1). */
+  /** Tells the client to send the body (RFC 9110, section 10.1.1). */
   goOn?: () => void
 }
 export type Request = IncomingMessage & { seen: Seen }
@@ -24,7 +24,10 @@ type Parts = {
   readonly headers: Readonly<Record<string, string>>
   readonly report: HttpReport
 }
-/** Its answer is reported when it has left, or when nobody waits for it any longer. */
+/**
+ * Attaches a note to a request. The request is reported when its answer was sent, or when its
+ * connection has ended.
+ */
 export const createNote =
   ({ clock, addressOf, headers, report }: Parts) =>
   (request: Request, response: ServerResponse, target: Target): void => {
@@ -39,7 +42,7 @@ export const createNote =
       address: addressOf(request),
     }
     request.seen = seen
-    // A preflight is answered apart from all others.
+    // CORS answers preflights directly, so their headers are set here.
     if (request.method === 'OPTIONS')
       for (const [name, value] of Object.entries({ ...headers, 'x-request-id': seen.id }))
         response.setHeader(name, value)

@@ -16,7 +16,7 @@ type Params = Anthropic.MessageCreateParamsStreaming
 type Block = Anthropic.ContentBlockParam
 
 function blocksOf(message: WireMessage): Block[] {
-  // Text that is empty or blank is refused there.
+  // The API refuses empty and blank texts.
   const text: Block[] =
     message.content.trim() === '' ? [] : [{ type: 'text', text: message.content }]
   switch (message.role) {
@@ -48,8 +48,8 @@ function blocksOf(message: WireMessage): Block[] {
 }
 
 /**
- * Roles take turns there: all results of one answer's calls, and what the user says next, are one
- * message.
+ * The API requires roles to alternate. So the results of one answer's calls, and the user's next
+ * text, become one message.
  */
 function turnsOf(messages: readonly WireMessage[]): Anthropic.MessageParam[] {
   const turns: { role: 'user' | 'assistant'; content: Block[] }[] = []
@@ -69,7 +69,7 @@ const schemaOf = (parameters: unknown): Anthropic.Tool.InputSchema => ({
   type: 'object',
 })
 
-/** A conversation with calls in it must come with the tools, even if they may not be called. */
+/** The API requires tools for a conversation with calls, even if the model may not call them. */
 function toolsOf(
   { tools = [] }: ModelRequest,
   messages: readonly WireMessage[],
@@ -96,8 +96,8 @@ function toolsOf(
 }
 
 /**
- * Signed thinking cannot be handed back through the port. A model that decides by itself is not
- * asked for it. With a budget, the rest of a turn goes without thinking:
+ * The port cannot send signed thinking back. With adaptive thinking the API does not require it.
+ * With a budget, the rest of a turn goes without thinking:
  * https://platform.claude.com/docs/en/build-with-claude/extended-thinking.
  */
 function thinkingOf(
@@ -113,7 +113,7 @@ function thinkingOf(
     : { thinking: { type: 'enabled', budget_tokens: thinkingTokens } }
 }
 
-/** The end of a given beginning may not be blank there. */
+/** The prefill, without blanks at its end: the API refuses them. */
 const beginningOf = ({ request, model }: Pick<Call, 'request' | 'model'>): string =>
   model.supports.prefill ? (request.prefill ?? '').trimEnd() : ''
 
@@ -201,7 +201,7 @@ function reader(answer: Answer, seam: (text: string) => string): (event: Event) 
     })
   return ({ type, index = 0, message, content_block: block, delta, usage }) => {
     switch (type) {
-      // Its count of what comes out is a place-holder.
+      // The output count of this event is only a placeholder.
       case 'message_start':
         return count({ ...message?.usage, output_tokens: null })
       case 'content_block_start':

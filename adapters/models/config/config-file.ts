@@ -1,4 +1,4 @@
-// The file that names several providers at once: its schema, and how a refusal names a place in it.
+// The file that names several providers: its schema, and the name of a place in it for refusals.
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import { readFileSync } from 'node:fs'
 import { Type as t, type Static } from 'typebox'
@@ -19,7 +19,7 @@ const Remote = {
   timeout_ms: t.Optional(t.Integer({ minimum: timeoutBounds.min, maximum: timeoutBounds.max })),
   models: t.Array(ModelEntry, { minItems: 1 }),
 }
-/** Programs of this repository: they have one model each, which knows what it can do. */
+/** Models that this repository contains. Each program has one model and knows its abilities. */
 const BuiltIn = {
   name: ProviderName,
   models: t.Array(
@@ -66,7 +66,7 @@ const Outline = t.Object(
   exact,
 )
 
-/** `providers[0].models[1].price.minimum`. */
+/** A path such as `providers[0].models[1].price.minimum`. */
 const placeIn = (prefix: string, parts: readonly string[]): string =>
   parts.reduce(
     (place, part) =>
@@ -96,7 +96,7 @@ function refusalOf(prefix: string, { keyword, instancePath, params, message }: E
   })
 }
 
-/** INVALID_FIELD names the place in the file, never what stands there. */
+/** Throws INVALID_FIELD with the place in the file, never with the value there. */
 export function readConfigFile(path: string): ConfigFile {
   const refuse = (why: string, cause?: unknown) =>
     fault('INVALID_FIELD', { field: 'MODELS_URL', why: `config: ${path} ${why}` }, { cause })
@@ -111,7 +111,7 @@ export function readConfigFile(path: string): ConfigFile {
   try {
     value = JSON.parse(text)
   } catch {
-    // The parser's own message quotes the text.
+    // The parser's own message would quote the file.
     throw refuse('is not valid JSON')
   }
   const ajv = new Ajv2020({ strict: true, strictTypes: false })

@@ -1,4 +1,4 @@
-// An answer as it grows: what every wire's reader writes into, and what is handed out of it.
+// An answer as it grows. The reader of each wire writes into it, and `take` returns the deltas.
 import { fault } from '#contracts/faults.ts'
 import type { Checkpoint, ModelDelta, Usage } from '#ports/models.ts'
 import type { Json } from '#ports/token.ts'
@@ -9,7 +9,8 @@ type Call = { readonly id: string; readonly name: string; arguments: string }
 export type Answer = ReturnType<typeof createAnswer>
 
 /**
- * Arguments that are not valid JSON are handed on as they came, for whoever checks them to say so.
+ * Arguments that are not valid JSON are passed on as text, so that the check of arguments reports
+ * them.
  */
 function argumentsIn(text: string): Json {
   if (text.trim() === '') return {}
@@ -22,7 +23,7 @@ function argumentsIn(text: string): Json {
 const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0
 
-/** `inputTokens`: the estimate that stands where the provider does not count. */
+/** `inputTokens`: the estimate for a provider that does not count. */
 export function createAnswer({
   who,
   inputTokens,
@@ -54,8 +55,8 @@ export function createAnswer({
     isOpen: (at: string | number): boolean => open.has(at),
     anyOpen: (): boolean => open.size > 0,
     /**
-     * `at` is where the wire counts the call. An id is the provider's where it has one that this
-     * answer did not use yet.
+     * `at` identifies the call on the wire. The provider's id is used where it has one that is new
+     * in this answer.
      */
     openCall(at: string | number, { id, name }: { id: unknown; name: unknown }): void {
       const own = typeof id === 'string' && id !== '' && !ids.has(id) ? id : `call_${newId()}`
@@ -68,7 +69,7 @@ export function createAnswer({
       const call = open.get(at)
       if (call !== undefined && typeof text === 'string') call.arguments += text
     },
-    /** The call is whole; `whole`: its arguments, where the wire says them once more. */
+    /** The call is complete. `whole`: its arguments, where the wire repeats them. */
     closeCall(at: string | number, whole?: string): void {
       const call = open.get(at)
       if (call === undefined) return
@@ -84,11 +85,11 @@ export function createAnswer({
     closeCalls(): void {
       for (const at of [...open.keys()]) this.closeCall(at)
     },
-    /** Calls that the whole answer holds, where a part of it was received before. */
+    /** How many calls the whole answer has. A resumed stream may show only some of them. */
     holdsCalls(count: number): void {
       calls = Math.max(calls, count)
     },
-    /** Later counts replace earlier ones; what is no whole number is not believed. */
+    /** Later counts replace earlier ones. Values that are no whole numbers are ignored. */
     count({
       inputTokens: input,
       outputTokens: output,
@@ -105,7 +106,7 @@ export function createAnswer({
     checkpoint(checkpoint: Checkpoint): void {
       ready.push({ type: 'checkpoint', checkpoint })
     },
-    /** A call that the provider's filter cut is not whole. */
+    /** Ends the answer. A call that the provider's filter cut is incomplete, and dropped. */
     finish(reason: Finish): void {
       if (reason === 'filtered') open.clear()
       else this.closeCalls()

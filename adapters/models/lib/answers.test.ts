@@ -1,5 +1,4 @@
-// What every provider of real models makes of an answer, whole or broken, over each wire that is
-// spoken.
+// How every provider of real models reads an answer, complete or broken, over each wire.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { ModelDelta } from '#ports/models.ts'

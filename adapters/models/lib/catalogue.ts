@@ -1,4 +1,4 @@
-// One model as an operator writes it in a URL or a file, and what the port and the wire need of it.
+// One model as an operator writes it in a URL or a file, converted for the port and the wire.
 import { Type as t, type Static } from 'typebox'
 import { fault } from '#contracts/faults.ts'
 import type { Model } from '#ports/models.ts'
@@ -9,8 +9,8 @@ const count = (minimum: number, maximum = Number.MAX_SAFE_INTEGER) =>
 const text = (maxLength: number) => t.String({ minLength: 1, maxLength })
 
 /**
- * How a beginning is handed to a server that would take a last assistant message for a finished
- * one: https://docs.vllm.ai (continue_final_message), https://api-docs.deepseek.com and
+ * How a prefill is marked for servers that would take a last assistant message as complete:
+ * https://docs.vllm.ai (continue_final_message), https://api-docs.deepseek.com and
  * https://docs.mistral.ai (prefix).
  */
 const PrefillAs = t.Union([t.Literal('plain'), t.Literal('vllm'), t.Literal('prefix')])
@@ -32,7 +32,7 @@ export const PriceEntry = t.Object(
 export const ModelEntry = t.Object(
   {
     key: t.String({ pattern: '^[\\w./:@-]{1,128}$' }),
-    /** The provider's own name of it. */
+    /** The provider's own name of the model. */
     id: text(200),
     name: t.Optional(text(100)),
     description: t.Optional(text(1000)),
@@ -58,7 +58,7 @@ export const ModelEntry = t.Object(
 )
 export type ModelEntry = Static<typeof ModelEntry>
 
-/** What only the wire needs to know of a model. */
+/** Facts about a model that only the wire needs. */
 export type OnWire = {
   readonly id: string
   readonly prefillAs: Static<typeof PrefillAs>
@@ -73,11 +73,11 @@ type Place = {
   readonly provider: string
   readonly api: Api
   readonly isDefault: boolean
-  /** Where a field of the entry is written, for a refusal. */
+  /** The name of an entry's field, as the operator wrote it, for refusals. */
   readonly named: (field: string) => string
 }
 
-/** INVALID_FIELD for what each field allows and both together do not. */
+/** Throws INVALID_FIELD for values that are valid alone, but not together. */
 export function servedModel(
   entry: ModelEntry,
   { provider, api, isDefault, named }: Place,

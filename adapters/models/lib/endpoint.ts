@@ -1,4 +1,4 @@
-// Where a provider is and with which key it is asked: the rules that a URL and a file share.
+// The address of a provider, and the key for it: the rules that a URL and a file share.
 import { fault } from '#contracts/faults.ts'
 import type { AdapterContext } from '#ports/adapter.ts'
 
@@ -8,15 +8,15 @@ export const timeoutMs = 120_000
 export const timeoutBounds = { min: 100, max: 3_600_000 }
 
 /**
- * A vendor's own address, and the variable that holds the key for it: that key goes nowhere else
- * unasked.
+ * A vendor's own address, and the variable that holds its key. That key is sent nowhere else unless
+ * the operator says so.
  */
 export type Vendor = { readonly name: string; readonly baseUrl: string; readonly keyName: string }
 type Named = {
-  /** Undefined: the vendor. */ readonly baseUrl: string | undefined
-  /** The name of a variable. */
+  /** Undefined: the vendor's own address. */ readonly baseUrl: string | undefined
+  /** The name of the variable with the key. */
   readonly keyName: string | undefined
-  /** How a refusal names both. */
+  /** The names of both fields in a refusal. */
   readonly fields: { readonly baseUrl: string; readonly key: string }
 }
 export type Endpoint = {
@@ -25,7 +25,7 @@ export type Endpoint = {
   readonly atVendor: boolean
 }
 
-/** INVALID_FIELD names the field, never its value. */
+/** Throws INVALID_FIELD with the field's name, never with its value. */
 export function endpointOf(
   { baseUrl, keyName, fields }: Named,
   vendor: Vendor,

@@ -7,8 +7,8 @@ import { retryAfterOf } from './pacing/rate-limits.ts'
 const whyMax = 200
 
 /**
- * The libraries' errors have these in common; `status` is absent where the error came in the middle
- * of a stream.
+ * The fields that the libraries' errors share. `status` is absent where the error came in the
+ * middle of a stream.
  */
 type ProviderError = {
   readonly status?: unknown
@@ -25,8 +25,8 @@ type ErrorDetails = {
 }
 
 /**
- * A provider's code for what happened: one plain word, or it is not repeated. What could be a key
- * is none.
+ * The provider's code for the error, if it is one plain word. A text that could be a key is left
+ * out.
  */
 function wordOf(...values: readonly unknown[]): string | undefined {
   return values.find(
@@ -73,8 +73,8 @@ const tooLong = ({ status, word = '', message }: ErrorDetails): boolean =>
     ))
 
 /**
- * Statuses that say that the same request would be refused again, and why. Every other one below
- * 500 that is not in `passing` is one too.
+ * Statuses with which the same request would be refused again, and why. Every other status below
+ * 500 that is not in `passing` counts, too.
  */
 const refusals: Readonly<Record<number, string>> = {
   400: 'the request is not valid there',
@@ -142,7 +142,7 @@ export function failureOf(
   const said = `${who} answered ${[status, marked].filter(Boolean).join(' ') || 'an error'}`
   if (tooLong(details))
     return madeOf('MODEL_REFUSED', `${said}: the content is too long for the model`)
-  // The one 429 that no waiting helps against: https://platform.openai.com/docs/guides/error-codes.
+  // The only 429 that waiting does not end: https://platform.openai.com/docs/guides/error-codes.
   if (word === 'insufficient_quota')
     return madeOf('MODEL_REFUSED', `${said}: the account there has no credit left`)
   const refused =

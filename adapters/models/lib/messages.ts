@@ -19,8 +19,8 @@ const idMax = 40
 const nameMax = 64
 
 /**
- * Each text between marks that it does not itself contain, so that no file can pretend to be
- * another or to be the user.
+ * Puts each text between marks that no text contains. So no file can imitate another file or the
+ * user.
  */
 export function renderedAttachments(attachments: readonly Attachment[]): string {
   let mark = 'attachment'
@@ -45,8 +45,8 @@ const objectOf = (value: Json): WireCall['arguments'] =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? value : { unparsed: value }
 
 /**
- * The messages of a request, in order. Ids are unique within it: some servers count from the
- * beginning in every answer.
+ * The messages of a request, in order. Call ids are made unique within it: some servers count from
+ * 0 again in every answer.
  */
 export function wireMessages({
   messages,
@@ -86,7 +86,7 @@ export function wireMessages({
   })
 }
 
-/** Tools have answered since the user last spoke: the answer under way goes on. */
+/** Whether tools have answered since the user's last message: then the current answer goes on. */
 export const goesOnAfterTools = (messages: readonly Message[]): boolean =>
   messages.at(-1)?.role === 'tool'
 export const outputTokensOf = (

@@ -13,14 +13,17 @@ import { createSemaphore } from './pacing/semaphore.ts'
 import { retry } from './pacing/retry.ts'
 import { openWire, type Wire } from './wire.ts'
 
-/** Calls that may wait for a place; beyond them a call fails at once. */
+/** Calls that may wait for a permit. Further calls fail at once. */
 const waitingMax = 1000
 const waitingRetryMs = 1000
-/** The kernel gives a health check two seconds: within less, the answer names the provider. */
+/**
+ * The limit of a health check. The kernel's own limit is two seconds; a shorter one lets the answer
+ * name the provider.
+ */
 const pingMs = 1500
 /**
- * A provider that answered is not asked again for so long: health checks come often, and count
- * against its limits.
+ * How long a good answer to a health check is valid. Health checks are frequent, and count against
+ * the provider's limits.
  */
 const pingFreshMs = 10_000
 
@@ -32,19 +35,22 @@ export type Call = {
   readonly answer: Answer
 }
 export type Dialect = {
-  /** Sends the request. Events as the library reads them, and what writes each into the answer. */
+  /**
+   * Sends the request. Returns the library's events, and the function that writes each into the
+   * answer.
+   */
   send(
     call: Call,
   ): Promise<{ readonly events: AsyncIterable<unknown>; readonly read: (event: unknown) => void }>
-  /** Asks for as little as shows that the provider is there and knows the key. */
+  /** Makes the smallest call that shows that the provider is there and accepts the key. */
   ask(how: Pick<Call, 'fetch' | 'signal'>): Promise<unknown>
 }
 export type ProviderSettings = {
-  /** In the catalogue, in sentences and in the log. */
+  /** The provider's name in the catalogue, in error texts and in the log. */
   readonly name: string
   readonly baseUrl: string
   readonly apiKey: string | undefined
-  /** Calls at a time. */
+  /** Calls that run at a time. */
   readonly concurrency: number
   readonly timeoutMs: number
   readonly models: readonly ServedModel[]
@@ -96,10 +102,10 @@ export function createProvider(
         })
         yield* batches(events, { hungry: wire.hungry, read, take: answer.take })
       } catch (error) {
-        // What breaks after the finish breaks nothing: only the count may be missing.
+        // An error after the finish is ignored: at most the usage is missing.
         if (outer.aborted || !answer.hasFinished()) throw wire.cut() ?? error
       }
-      // The libraries end an aborted stream as if it were whole.
+      // The libraries end an aborted stream like a complete one.
       outer.throwIfAborted()
       if (!answer.hasFinished() && wire.cut() !== undefined) throw wire.cut()
       yield answer.end()
@@ -116,7 +122,7 @@ export function createProvider(
     } catch (error) {
       check()
       const failure = failureOf(wire.cut() ?? error, { who: name, clock })
-      // Some endpoints list no models: that they say so shows that they are there.
+      // Some endpoints list no models. Such an answer still shows that they are there.
       if (!/ answered 40[45]\b/.test(failure.message))
         throw fault('UNAVAILABLE', { what, why: String(failure.values['why']) })
     } finally {

@@ -1,4 +1,4 @@
-// What a provider is sent: the same conversation in each wire's words, and nothing that its servers
+// What providers receive: the same conversation over each wire, and nothing that their servers
 // refuse.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -187,7 +187,7 @@ test("deliberation is asked for in each wire's words, where a run wants it", asy
     (await sent('messages', { reasoning: true }, 'reasoning=1&thinking_tokens=2048')).thinking,
     { type: 'enabled', budget_tokens: 2048 },
   )
-  // Its signature cannot be handed back, so the rest of that turn goes without.
+  // The signature of thinking cannot be sent back, so the rest of that turn goes without thinking.
   assert.is(
     (
       await sent(

@@ -1,4 +1,4 @@
-// A provider with one model, out of the URL of a setting:
+// A provider with one model, from the URL of a setting:
 // `openai:http://127.0.0.1:11434/v1?model=llama3.2`.
 import { fault } from '#contracts/faults.ts'
 import type { AdapterContext } from '#ports/adapter.ts'
@@ -16,7 +16,7 @@ import type { ProviderSettings } from './provider.ts'
 
 type Defaults = { readonly contextTokens: number; readonly outputTokensMax: number }
 
-/** The options that both kinds of provider have, with what the one at hand defaults to. */
+/** The options that both kinds of provider share, with the defaults of one kind. */
 export const commonOptions = (
   { contextTokens, outputTokensMax }: Defaults,
   { name, keyName }: Vendor,
@@ -65,7 +65,7 @@ type Kind = {
   readonly resume?: boolean
 }
 
-/** The option that an entry's field comes from, for a refusal. */
+/** The URL's option for each field of an entry, for refusals. */
 const optionOf: Readonly<Record<string, string>> = {
   output_tokens_max: 'output_max',
   'supports.resume': 'background',

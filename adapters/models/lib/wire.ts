@@ -1,15 +1,15 @@
-// One HTTP exchange with a model provider, as its library is made to see it: bounded in silence and
-// in size, without redirects.
+// One HTTP exchange with a model provider, behind the `fetch` that its library gets. Silence and
+// size are bounded, and redirects are not followed.
 import { fault, type Fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import { orAborted } from '../../_shared/abortable.ts'
 
-/** Of one answer, and of one refusal: a provider that never stops is cut off here. */
+/** The most bytes of one answer, and of one refusal. */
 const answerBytesMax = 64 * 1024 * 1024
 const refusalBytesMax = 1024 * 1024
 /**
- * All that may leave: libraries add what they find about this machine, and headers from variables
- * of their own.
+ * The only headers that are sent. Libraries add facts about this machine, and headers from
+ * environment variables.
  */
 const headersKept = [
   'accept',
@@ -21,11 +21,14 @@ const headersKept = [
 ]
 
 export type Wire = {
-  /** For the library, instead of the global one. */
+  /** The `fetch` for the library. */
   readonly fetch: typeof globalThis.fetch
-  /** Resolves when the library asks for bytes that have not come yet: all before is handed out. */
+  /**
+   * Resolves when the library asks for bytes that have not come yet. All bytes before were handed
+   * out.
+   */
   hungry(): Promise<void>
-  /** Why it was cut off, where that was done here. */
+  /** Why this module cut the exchange off, if it did. */
   cut(): Fault | undefined
 }
 type Exchange = {
@@ -33,7 +36,7 @@ type Exchange = {
   readonly clock: Clock
   /** Ends the exchange. */
   readonly signal: AbortSignal
-  /** How long the provider may say nothing: before its first byte, and between two. */
+  /** How long the provider may be silent: before its first byte, and between two. */
   readonly timeoutMs: number
 }
 
@@ -76,7 +79,7 @@ export function openWire({ who, clock, signal, timeoutMs }: Exchange): Wire {
           await reader.cancel()
         },
         cancel: reason => reader.cancel(reason),
-        // Nothing is read ahead: a pull means that the library is through with what it had.
+        // Nothing is read ahead, so a pull means that the library has used all bytes before.
       },
       { highWaterMark: 0 },
     )
@@ -87,8 +90,7 @@ export function openWire({ who, clock, signal, timeoutMs }: Exchange): Wire {
       const headers = headersKept.flatMap((name): [string, string][] =>
         given.has(name) ? [[name, given.get(name)!]] : [],
       )
-      // A redirect would carry the prompt, and the key in a header of its own name, to whoever it
-      // points at.
+      // A redirect would send the prompt to a foreign address, and the key in its own header, too.
       const response = await within(
         globalThis.fetch(input, {
           ...init,

@@ -48,7 +48,7 @@ function objectIn(text: string): { readonly value: Json | undefined } | undefine
   }
 }
 
-/** The one text that a tool wants, if that is all it wants. */
+/** The name of a tool's only required parameter, if that parameter is a text. */
 function soleTextOf(parameters: Json): string | undefined {
   if (typeof parameters !== 'object' || parameters === null || Array.isArray(parameters))
     return undefined

@@ -1,4 +1,5 @@
-// Which sentences of the material speak most of what was asked: Okapi BM25, a sentence a document.
+// Finds the sentences of the material that match a question best: Okapi BM25, with each sentence as
+// a document.
 import { stemsOf, sentencesOf } from './words.ts'
 
 export type Source = { readonly name: string; readonly text: string }
@@ -14,7 +15,7 @@ type Found = Quote & {
   readonly length: number
 }
 
-/** Characters of all material together that are read. */
+/** Characters of all material that are read. */
 export const materialMax = 2_097_152
 const blockChars = 16_384
 const termsMax = 64
@@ -41,7 +42,7 @@ function* blocksOf(sources: readonly Source[]): Generator<Source> {
   }
 }
 
-/** The stems that the material itself repeats most: what a summary should speak of. */
+/** The stems that occur most in the material. A summary covers these. */
 async function topicsOf(sources: readonly Source[], turn: Turn): Promise<string[]> {
   const counts = new Map<string, number>()
   for (const { text } of blocksOf(sources)) {
@@ -114,7 +115,7 @@ export async function quotesAbout(
     best.sort((a, b) => b.score - a.score || a.one.order - b.one.order)
     if (best.length > most) texts.delete(best.pop()!.one.text)
   }
-  // A sentence with a fraction of the best one's score shares a word with the question, no more.
+  // A sentence with only a fraction of the best score shares just one word with the question.
   const least = (best[0]?.score ?? 0) / (about === undefined ? Infinity : 3)
   return best
     .filter(({ score }) => score >= least)

@@ -1,5 +1,5 @@
-// Cutting text into sentences and words, well enough to compare a question with them in the
-// languages that most people write.
+// Splits text into sentences and words, well enough to compare them with a question in the most
+// common languages.
 
 const marksPattern = /\p{M}+/gu
 const wordsPattern =
@@ -51,8 +51,8 @@ const folded = (text: string): string =>
   text.toLowerCase().normalize('NFKD').replace(marksPattern, '')
 
 /**
- * The first letters stand for the word: `deliver`, `delivery` and `livraisons`, `livraison` meet.
- * Crude, and the same in every language.
+ * Cuts a word to its first letters, so that `deliver` and `delivery` match, and `livraison` and
+ * `livraisons`. Crude, and the same in every language.
  */
 function stem(word: string): string {
   if (word.length > stemMax) return word.slice(0, stemMax)
@@ -60,8 +60,8 @@ function stem(word: string): string {
 }
 
 /**
- * The stems of a text's words that mean something, in order, repeated as they are repeated. Scripts
- * without spaces give pairs of signs.
+ * The stems of a text's words without stop words, in order, with repetitions. Scripts without
+ * spaces give pairs of characters.
  */
 export function stemsOf(text: string): string[] {
   const stems: string[] = []
@@ -84,7 +84,7 @@ export function sentencesOf(text: string): string[] {
     )
 }
 
-/** French when more of its small words are French than English. */
+/** Returns French when more of the text's small words are French than English. */
 export function languageOf(text: string): Language {
   let balance = 0
   for (const [word] of folded(text.slice(0, 4000)).matchAll(wordsPattern))

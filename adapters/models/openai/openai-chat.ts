@@ -7,7 +7,7 @@ import { outputTokensOf, wireMessages, type WireMessage } from '../lib/messages.
 import type { Call, Dialect } from '../lib/provider.ts'
 
 type Params = OpenAI.Chat.ChatCompletionCreateParamsStreaming
-/** Fields that only some servers know; a server is sent those of its own kind. */
+/** Fields that only some servers know. Each server gets those of its own kind. */
 type Extra = { add_generation_prompt?: false; continue_final_message?: true }
 type Message = OpenAI.Chat.ChatCompletionMessageParam & { prefix?: true }
 
@@ -55,7 +55,7 @@ function paramsOf(
     messages,
     stream: true,
     stream_options: { include_usage: true },
-    // OpenAI's reasoning models refuse the old name, most other servers know only that.
+    // OpenAI's reasoning models refuse the old name. Most other servers know only the old one.
     ...(atVendor ? { max_completion_tokens: most } : { max_tokens: most }),
     ...(supports.tools && tools.length > 0
       ? {
@@ -102,7 +102,7 @@ function finishOf(reason: string, refused: boolean): Parameters<Answer['finish']
     case 'tool_calls':
     case 'function_call':
       return 'tool_calls'
-    // vLLM and DeepSeek: the server gave the answer up.
+    // vLLM and DeepSeek: the server aborted the answer.
     case 'abort':
     case 'error':
     case 'insufficient_system_resource':
@@ -118,8 +118,8 @@ function reader(answer: Answer): (chunk: Chunk) => void {
   let count = 0
   const places = new Map<number | undefined, { readonly at: number; readonly id: string }>()
   /**
-   * Where a part belongs: several calls may grow at once, each with its index. Some servers send 0,
-   * or nothing, for every call: there a new name begins a new one.
+   * Returns the call that a part belongs to. Several calls may grow at once, each with its index.
+   * Some servers send 0 or nothing for every call: there a new name begins a new call.
    */
   const placeOf = ({ index, id, function: named }: ToolPart): number => {
     const known = places.get(index)

@@ -9,16 +9,17 @@ import type { Call, Dialect } from '../lib/provider.ts'
 import { openWire } from '../lib/wire.ts'
 
 type Params = OpenAI.Responses.ResponseCreateParamsStreaming
-/** Less than this is refused there. */
+/** The API refuses less than this. */
 const outputTokensMin = 16
 /**
- * Each checkpoint is a record in somebody's journal; what came since the last one is sent again.
+ * Milliseconds between two checkpoints. Each one is a record in a run's journal. A resume repeats
+ * the text since the last one.
  */
 const checkpointMs = 250
 const cancelMs = 5000
 /**
- * The engine's word for: nobody wants the answer any more. Every other end of a connection may be
- * followed by a resume.
+ * The abort reason with which the engine cancels a run. After every other reason a resume may
+ * follow.
  */
 const cancelledReason = 'cancelled'
 
@@ -52,7 +53,7 @@ function paramsOf({ request, model }: Pick<Call, 'request' | 'model'>): Params {
     stream: true,
     input: wireMessages(request).flatMap(itemsOf),
     max_output_tokens: Math.max(outputTokensMin, outputTokensOf(request, outputTokensMax)),
-    // Kept there only where it is to be resumed.
+    // The provider keeps the answer only where it may be resumed.
     store: supports.resume,
     ...(supports.resume ? { background: true } : {}),
     ...(supports.tools && tools.length > 0
@@ -95,7 +96,7 @@ type Event = {
 }
 type Keeping = {
   /** Undefined where the answer cannot be resumed. */ readonly clock: Clock | undefined
-  /** The answer's id there, as soon as it is known. */
+  /** Called with the provider's id of the answer, as soon as it is known. */
   readonly onId: (id: string) => void
   readonly resumed: Call['request']['resume']
 }
@@ -107,7 +108,7 @@ function reader(answer: Answer, { clock, onId, resumed }: Keeping): (event: Even
   let keptAt = Number.NEGATIVE_INFINITY
   const isCall = (item: Event['item']) => item?.type === 'function_call'
   const keep = (at: unknown): void => {
-    // In mid-call there is nothing to go on from: its first half is in nobody's journal.
+    // No checkpoint within a tool call: the journal does not hold the call's first half.
     if (
       clock === undefined ||
       id === undefined ||
@@ -156,7 +157,7 @@ function reader(answer: Answer, { clock, onId, resumed }: Keeping): (event: Even
     'response.function_call_arguments.delta': ({ delta }, at) => answer.addArguments(at, delta),
     'response.output_item.done': ({ item }, at) => {
       if (!isCall(item)) return
-      // The beginning may lie before what a resumed stream shows.
+      // A resumed stream may begin after the call's own beginning.
       if (!answer.isOpen(at)) answer.openCall(at, { id: item!.call_id, name: item!.name })
       answer.closeCall(at, item!.arguments)
     },
@@ -179,7 +180,7 @@ export function openaiResponses(
   client: OpenAI,
   { who, clock }: { who: string; clock: Clock },
 ): Dialect {
-  /** Ends an answer that goes on without its reader. */
+  /** Cancels an answer that would go on without a reader. */
   const cancel = async (id: string): Promise<void> => {
     const enough = new AbortController()
     const { fetch } = openWire({ who, clock, signal: enough.signal, timeoutMs: cancelMs })

@@ -1,5 +1,5 @@
-// What the scripted model is told to do: parameters of its URL, directives in a message, and the
-// answer that follows from both.
+// The script of the scripted model: parameters of its URL, directives in a message, and the answer
+// that follows from both.
 import { fault } from '#contracts/faults.ts'
 import type { ModelRequest } from '#ports/models.ts'
 import type { Json } from '#ports/token.ts'
@@ -42,7 +42,8 @@ export type Name = keyof typeof options
 export type Settings = Partial<Record<Name, string>>
 export type Calling = { readonly name: string; readonly arguments: Json }
 /**
- * `tokens[from]` is the next to come. `opens`: the name of a call that begins and is never whole.
+ * `tokens[from]` is the next token. `opens`: the name of a tool call that begins and is never
+ * completed.
  */
 export type Script = {
   readonly tokens: readonly string[]
@@ -57,8 +58,8 @@ export type Script = {
 }
 
 /**
- * Made anew for each message: an expression that remembers its place is state. A JSON value may
- * hold `]]`; the directive's own end is followed by nothing that would go on with JSON.
+ * Global expressions keep their position, so each message gets new ones. A JSON value may contain
+ * `]]`; the end of a directive is not followed by more JSON.
  */
 const openings = () => /\[\[([a-z_]+)=/g
 const ends = () => /\]\](?![\]},"])/g
@@ -70,7 +71,7 @@ export function directivesIn(message: string): Settings {
   for (let begun = opening.exec(message); begun; begun = opening.exec(message)) {
     const from = (end.lastIndex = opening.lastIndex)
     const ended = end.exec(message)
-    // Where this one has no end, none that begins later has one.
+    // If this directive has no end, no later one has.
     if (!ended) break
     if (Object.hasOwn(options, begun[1]!)) found.push([begun[1]!, message.slice(from, ended.index)])
     opening.lastIndex = end.lastIndex
@@ -106,7 +107,7 @@ function listed(settings: Settings, name: 'tools' | 'parallel_tools'): Calling[]
   }))
 }
 
-/** The calls of this answer; none when all that was to be called has been. */
+/** The tool calls of this answer; none after all calls were answered. */
 function callsOf(settings: Settings, request: ModelRequest): readonly Calling[] {
   const answered = toolResultsSince(request.messages).length
   const text = (settings.tool ?? '').trim()
@@ -121,7 +122,7 @@ function callsOf(settings: Settings, request: ModelRequest): readonly Calling[] 
   return answered === inTurn.length ? together : []
 }
 
-/** How many of the words stand already; 0 where what stands is not their beginning. */
+/** How many of the words the prefill holds. 0 where the prefill is not their beginning. */
 function standing(words: readonly string[], prefill: string): number {
   let count = 0
   let text = ''
@@ -129,7 +130,7 @@ function standing(words: readonly string[], prefill: string): number {
   return text === prefill ? count : 0
 }
 
-/** `isOneThatFails` is asked once, of a call that could be told to fail. */
+/** `isOneThatFails` is called at most once, and only for a call that could fail. */
 export function scriptOf(
   settings: Settings,
   request: ModelRequest,
@@ -154,8 +155,8 @@ export function scriptOf(
       : request.prefill === undefined
         ? 0
         : standing(words, request.prefill)
-  // What began with as many tokens is past the spot; at 0 there is no past. An answer that calls
-  // tools comes to its calls.
+  // The token at which a failure or a stall happens; Infinity for an answer that begins at or
+  // behind it. At 0 only a resumed answer is behind. An answer with tool calls does not fail here.
   const spot = (name: Name): number => {
     const at = calling ? Infinity : number(settings, name, Infinity)
     return (at === 0 && resumed === undefined) || from < at ? at : Infinity

@@ -1,30 +1,25 @@
-// From a text to the terms that an index holds: the same for every adapter, so that all rank alike.
+// Turns a text into the terms that an index holds. Every adapter uses it, so that all rank alike.
 import type { Language } from '#ports/search.ts'
 import { createLru } from '../../_shared/lru.ts'
 import { languages } from './languages.ts'
 import { folded, tokens } from './tokens.ts'
 
-/**
- * Grows when the same text gives other terms than before: what was indexed by an older one is
- * indexed anew.
- */
+/** Grows when the same text gives other terms than before. Then older indexes are built anew. */
 export const analysisVersion = 1
-/**
- * What a language's rules made of a word is remembered for so many words: texts repeat themselves.
- */
+/** Words whose stems are cached for each language: texts repeat words. */
 const wordsMax = 10_000
-/** A language is told by the beginning of a text, in UTF-16 units. */
+/** A language is detected from so many UTF-16 units at the beginning of a text. */
 const detectedLength = 2000
 
 export type Range = readonly [start: number, end: number]
 export type Analyser = {
-  /** The language of a text that does not say it: one of those that the collection declares. */
+  /** Detects the language of a text, among those that the collection declares. */
   languageOf(text: string): Language
-  /** In the order of the text, repeated as often as they occur. */
+  /** The terms of a text, in its order, with repetitions. */
   terms(text: string, language: Language): string[]
   /**
-   * Each once: what the words become in any of the collection's languages, since a question is too
-   * short to tell its own.
+   * The terms of a query, each once, in every language of the collection: a query is too short to
+   * detect its language.
    */
   queryTerms(text: string, termsMax: number): string[]
   /**
@@ -32,7 +27,7 @@ export type Analyser = {
    * left out.
    */
   queryWords(text: string, wordsMax: number): string[][]
-  /** Where the terms stand; ranges that overlap are one. */
+  /** The ranges of the terms in the text. Overlapping ranges are merged. */
   ranges(text: string, language: Language, wanted: ReadonlySet<string>, rangesMax: number): Range[]
 }
 type Rules = (word: string) => readonly string[]
@@ -79,7 +74,7 @@ async function detectorOf(declared: readonly Language[]): Promise<(text: string)
   return text => candidates[only.indexOf(franc(text.slice(0, detectedLength), { only }))] ?? first
 }
 
-/** Makes analysers; what they know of a language is loaded once, and shared. */
+/** Makes analysers. They share the data of a language, which is loaded once. */
 export function createAnalysers(): (declared: readonly Language[]) => Promise<Analyser> {
   const loaded = new Map<Language, Promise<Rules>>()
   const rulesFor = (language: Language) => {

@@ -1,12 +1,12 @@
-// What is known of each language. A library is loaded when a collection declares its language.
+// The rules of each language. A library is loaded when a collection declares its language.
 import type { Language } from '#ports/search.ts'
 
 type Known = {
-  /** ISO 639-3, as the detector calls it. */
+  /** The detector's name of the language, by ISO 639-3. */
   readonly code: string
   readonly stemmer: () => Promise<{ stemmer(word: string): string }>
   readonly stopWords: () => Promise<{ readonly stopwords: readonly string[] }>
-  /** Stop words that its list forgets. */
+  /** Stop words that the library's list lacks. */
   readonly alsoStopWords?: readonly string[]
 }
 

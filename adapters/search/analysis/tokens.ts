@@ -1,40 +1,38 @@
-// Words of a text with their places. Offsets are those of the text as it was given; what a word is
-// called afterwards is normalised.
+// Finds the words of a text. Offsets are those of the given text; only the word itself is
+// normalised.
 
 /** [start, end) in UTF-16 units; `word` is in Unicode's form NFKC and lower case. */
 export type Token = {
   readonly start: number
   readonly end: number
   readonly word: string
-  /**
-   * One of a pair of characters, from a script that puts no spaces between words: there is nothing
-   * to stem.
-   */
+  /** A pair of characters from a script without spaces. Pairs are not stemmed. */
   readonly pair: boolean
 }
 
-// A script without spaces has no words that a rule could find; pairs of neighbours find what
-// contains them, as Lucene's CJK analysis does.
+// Scripts without spaces. No rule finds words there, so pairs of neighbouring characters serve as
+// words, as in Lucene's CJK analysis.
 const dense =
   ['Han', 'Hiragana', 'Katakana', 'Hangul', 'Thai', 'Lao', 'Khmer', 'Myanmar']
     .map(script => String.raw`\p{sc=${script}}`)
     .join('') + 'ー'
 const letter = String.raw`[[\p{L}\p{M}\p{N}]--[${dense}]]`
 /**
- * An apostrophe belongs to a word when letters follow; so do the signs that tell C++ and C# from C.
+ * An apostrophe belongs to a word when letters follow. So do the signs that distinguish C++ and C#
+ * from C.
  */
 const word = String.raw`${letter}+(?:['’ʼ]${letter}+)*(?:(?:\+\+|#)(?!${letter}))?`
 
-/** What a term holds at most, in characters: a longer word is none that anybody looks for whole. */
+/** Characters of a term. Nobody searches for a whole word that is longer. */
 const wordCharactersMax = 64
 /**
- * Normalising takes quadratic time in the marks behind one letter. So at most this much of an
- * overlong word is looked at, in UTF-16 units.
+ * Normalising takes quadratic time in the marks behind one letter. So only so many UTF-16 units of
+ * an overlong word are normalised.
  */
 const normalisedLength = wordCharactersMax * 4
-/** `matchAll` goes through a copy of an expression: none of these remembers a place. */
+/** `matchAll` copies an expression, so these constants keep no position. */
 const expression = new RegExp(`([${dense}]+)|${word}`, 'gv')
-/** What that finds in ASCII, where no script is dense: found in a fraction of the time. */
+/** The same for ASCII text, where no script is dense. It takes a fraction of the time. */
 const asciiExpression = /[A-Za-z0-9]+(?:'[A-Za-z0-9]+)*(?:(?:\+\+|#)(?![A-Za-z0-9]))?/g
 const notInAscii = /[^\0-\x7f]/
 const notInWords = /[^\p{L}\p{M}\p{N}'+#]/gu

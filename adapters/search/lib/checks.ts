@@ -1,4 +1,4 @@
-// What every search adapter asks of its input, so that each refuses the same in the same words.
+// Checks the input of every search adapter, so that each refuses the same in the same words.
 import { fault, isFault, type Fault } from '#contracts/faults.ts'
 import {
   searchLimits as limits,
@@ -15,7 +15,7 @@ import { checkWhere } from '../../_shared/documents.ts'
 
 export type Fields = Readonly<Record<string, Scalar>>
 export type Kinds = NonNullable<CollectionSpec['fields']>
-/** A specification with its defaults, in one form for what means the same. */
+/** A specification with its defaults. Two specifications that mean the same have the same form. */
 export type Spec = {
   readonly languages: readonly Language[]
   readonly dimensions: number
@@ -39,12 +39,12 @@ const within = (field: string, value: unknown, min: number, max: number): number
     throw refuse(field, `a whole number from ${min} to ${max}`)
   return value as number
 }
-/** Half a surrogate pair is no text: it would come back as another character. */
+/** Half a surrogate pair is refused: it would come back as another character. */
 const isText = (value: unknown): value is string =>
   typeof value === 'string' && value.isWellFormed()
 const bytesOf = (text: string) => Buffer.byteLength(text)
 
-/** Of any characters; adapters make a name of their own of it. */
+/** A name may have any characters; adapters derive a name of their own. */
 export function checkedCollection(collection: unknown): string {
   if (!isText(collection) || collection === '' || collection.length > limits.collectionNameMax)
     throw refuse('collection', `a text of 1 to ${limits.collectionNameMax} characters`)
@@ -77,7 +77,7 @@ export function checkedSpec({
   }
   return { languages: [...new Set(languages)], dimensions, fields: { ...fields } }
 }
-/** In whatever order a store gave its parts back. */
+/** Independent of the order in which a store returns the parts. */
 const written = ({ languages, dimensions, fields }: Spec) =>
   JSON.stringify([
     languages,
@@ -92,21 +92,22 @@ function checkedId(id: unknown, field: string): string {
   return id
 }
 
-/** In single precision each number may be off by 2^-24 of itself, and so may a length of 1. */
+/** Each number in single precision may be off by 2^-24 of itself, and so may a length of 1. */
 const unitOff = 2 ** -23
-/** With length 1: then a product is the cosine. */
+/** Scales a vector to length 1, so that a dot product is the cosine. */
 export function unit(vector: readonly number[], dimensions: number, field: string): number[] {
   if (dimensions === 0) throw refuse(field, 'the collection declares no dimensions')
   if (!Array.isArray(vector) || vector.length !== dimensions)
     throw refuse(field, `must hold ${dimensions} numbers`)
   if (!vector.every(number => Number.isFinite(number)))
     throw refuse(field, 'must hold finite numbers only')
-  // Scaled before it is squared: what is very large or very small keeps its direction.
+  // Numbers are scaled before they are squared, so that very large and very small ones survive.
   const most = vector.reduce((max, number) => Math.max(max, Math.abs(number)), 0)
   if (most === 0) throw refuse(field, 'must not be 0 in all dimensions')
   const scaled = vector.map(number => number / most)
   const length = Math.sqrt(scaled.reduce((sum, number) => sum + number * number, 0))
-  // It comes from an index, and is the same there: made 1 again, a length would never stand still.
+  // The vector has length 1 already, as from an index. Scaling it again would change it a little
+  // each time.
   if (
     Math.abs(most * length - 1) <= unitOff &&
     vector.every(number => Math.fround(number) === number)
@@ -114,7 +115,7 @@ export function unit(vector: readonly number[], dimensions: number, field: strin
     return [...vector]
   return scaled.map(number => number / length)
 }
-/** As an index holds it. */
+/** The vector in single precision, as an index holds it. */
 export const single = (vector: readonly number[]): number[] => vector.map(Math.fround)
 
 function checkedFields(fields: Fields, declared: Kinds, field: string): Fields {
@@ -185,7 +186,7 @@ export function checkBatch(passages: readonly Passage[]): void {
     )
 }
 
-/** Good ones once each, the last of the same id; bad ones with what is wrong with them. */
+/** Splits passages into valid ones, the last of each id, and invalid ones with their errors. */
 export function sorted(
   passages: readonly Passage[],
   spec: Spec,
@@ -218,10 +219,7 @@ export function checkedIds(ids: readonly string[]): string[] {
   return [...new Set(ids.map((id, at) => checkedId(id, `ids[${at}]`)))]
 }
 
-/**
- * What is read of a collection at a time; `after` is '' where it is read from its beginning, which
- * no id is.
- */
+/** One page of a collection. `after` is '' for the first page, which is no valid id. */
 export type Paged = { readonly after: string; readonly limit: number }
 export const checkedPage = ({
   after = '',
@@ -252,7 +250,8 @@ export function checkedWhere(where: Where, { fields }: Spec): Where {
       )
     )
       throw refuse(name, `must be a text of at most ${limits.fieldBytesMax} bytes`)
-    // Without this one adapter would find nothing where another turns the text into a number.
+    // Without this check, one adapter would find nothing, and another would turn the text into a
+    // number.
     if (!isExists && values.some(value => typeof value !== kind))
       throw refuse(name, `is compared with a ${kind}`)
   }

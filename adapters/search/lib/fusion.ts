@@ -1,10 +1,10 @@
-// From what was found in one way or two to one answer.
+// Merges the results of word search and vector search into one answer.
 import { searchLimits, type Hit, type Hits } from '#ports/search.ts'
 import { compareText } from '../../_shared/documents.ts'
 import type { Analyser } from '../analysis/analyser.ts'
 import type { CheckedQuery } from './checks.ts'
 
-/** What an index answers. */
+/** A result of an index. */
 export type Found = { readonly id: string; readonly score: number }
 /**
  * Of Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual
@@ -15,13 +15,15 @@ const k = 60
 export const highlightsMax = 100
 
 /**
- * Best first. Scores are compared in single precision, as Lucene has them: sums in another order
- * are no other score.
+ * Orders results, the best first. Scores are compared in single precision, as in Lucene, because
+ * the order of a sum changes its last bits.
  */
 export const byScore = (a: Found, b: Found): number =>
   Math.fround(b.score) - Math.fround(a.score) || compareText(a.id, b.id)
 
-/** Each list best first. What stands in both is worth more than what leads in one. */
+/**
+ * Merges lists that are ordered best first. A result in both lists outranks the first of one list.
+ */
 export function fused(lists: readonly (readonly Found[])[]): Found[] {
   const scores = new Map<string, number>()
   for (const list of lists)
@@ -30,7 +32,9 @@ export function fused(lists: readonly (readonly Found[])[]): Found[] {
   return [...scores].map(([id, score]) => ({ id, score })).sort(byScore)
 }
 
-/** What a list in the order of ids says: no score, and where the first word stands. */
+/**
+ * Hits of a list in the order of ids. They have no score, and show only where the first word is.
+ */
 export const listed = (
   ids: readonly string[],
   more: boolean,
@@ -48,8 +52,8 @@ export const listed = (
   )
 
 /**
- * The lists hold as many as can be reached, so that a page is the same part of the same order
- * whatever its size.
+ * Cuts a page. The lists hold every result that can be reached, so the order does not depend on the
+ * size of a page.
  */
 export function pageOf<T extends Found>(
   lists: readonly (readonly T[])[],

@@ -1,6 +1,6 @@
-// Which collections there are, and how one becomes another: a new generation is filled beside the
-// old, which goes on answering. Whoever writes meanwhile waits, and whoever had begun to write does
-// it again.
+// The list of collections, and how one is changed. A new generation is filled beside the old one,
+// which goes on answering.
+// Writers wait meanwhile. A writer that had begun repeats its write.
 import { ObjectId, type Binary, type Collection as Kept, type Db } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -37,7 +37,7 @@ export type Stored = {
   vector?: Binary
 }
 export type Known = { readonly entry: Entry; readonly spec: Spec; readonly analyser: Analyser }
-/** Copies what is in the old generation into the new; `renew` between its steps. */
+/** Copies the old generation into the new one. It calls `renew` between its steps. */
 export type Refill = (
   from: Known,
   to: { readonly at: string; readonly spec: Spec; readonly analyser: Analyser },
@@ -69,7 +69,7 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
     return known
   }
   const forget = (at: string) => orFault(passages.deleteMany({ g: at }))
-  /** Waits while a generation is being filled; one whose filler died is taken away. */
+  /** Waits while a generation is being filled. Removes one whose filler died. */
   const settled = async (org: string, name: string): Promise<Known> => {
     for (const end = clock.monotonic() + waitMsMax; ; ) {
       const known = await of(org, name)
@@ -94,7 +94,7 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
   return {
     of,
     passages: passages as Kept<Stored>,
-    /** An answer that was made while the collection became another is made again. */
+    /** Repeats a read during which the collection changed its generation. */
     async reading<T>(org: string, name: string, act: (known: Known) => Promise<T>): Promise<T> {
       for (;;) {
         const known = await of(org, name)
@@ -103,8 +103,8 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
       }
     },
     /**
-     * A change that may have been made too late to be copied is made again. The first answer counts
-     * the more.
+     * Repeats a write that may have come too late to be copied into a new generation. Returns the
+     * highest count of the tries.
      */
     async writing(
       org: string,
@@ -194,7 +194,10 @@ export function createCatalogue(db: Db, clock: Clock, closing: AbortSignal) {
             .toArray(),
         )
       ).map(({ _id }) => _id),
-    /** Terms are looked up in the order of ids; lengths are summed without reading a passage. */
+    /**
+     * Terms are looked up in the order of ids. Lengths are summed from their index, without reading
+     * passages.
+     */
     ready: () =>
       orFault(
         passages.createIndexes([

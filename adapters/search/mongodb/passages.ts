@@ -1,5 +1,5 @@
-// A passage as a document: its text, its terms with their counts, its vector. What a query asks for
-// is looked up by the index of terms.
+// A passage as a document: its text, its terms with their counts, its vector. Queries use the index
+// of terms.
 import { Binary, type Filter } from 'mongodb'
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Passage as Given } from '#ports/search.ts'
@@ -17,7 +17,7 @@ type Passages = Catalogue['passages']
 const wanted = searchLimits.depthMax + 1
 const k1 = 1.2
 const b = 0.75
-/** Passages whose scores are worked out between two turns of the event loop. */
+/** Passages that are scored between two turns of the event loop. */
 const turnPassages = 2000
 
 export const counted = (terms: readonly string[]): Stored['terms'] => {
@@ -37,7 +37,7 @@ export const givenOf = ({ key, text, said, fields, vector }: Stored): Given => (
   ...(vector ? { vector: [...vectorOf({ vector })!] } : {}),
 })
 
-/** Of one generation, with the port's meaning of conditions. */
+/** The filter for one generation, with the port's meaning of conditions. */
 export function filterOf(at: string, where: Where): Filter<Stored> {
   const named = Object.entries(where).flatMap(([field, condition]) =>
     conditions({ [field === 'id' ? 'key' : `fields.${field}`]: condition }),
@@ -45,7 +45,7 @@ export function filterOf(at: string, where: Where): Filter<Stored> {
   return all([{ g: at } as never, ...named]) as unknown as Filter<Stored>
 }
 
-/** The best, kept in order while they come. */
+/** Keeps the best results in order. */
 function best(found: Iterable<readonly [id: string, score: number]>): Found[] {
   return Array.from(found, ([id, score]) => ({ id, score }))
     .sort(byScore)
@@ -119,7 +119,7 @@ export async function byVector(
   return found.sort(byScore).slice(0, wanted)
 }
 
-/** Every word, the last ids first: from the index of terms in its own order. */
+/** Finds passages with every word, the last ids first, in the order of the index of terms. */
 export async function holding(
   passages: Passages,
   { entry: { at } }: Known,

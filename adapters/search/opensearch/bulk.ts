@@ -12,7 +12,7 @@ import {
   type Refusal,
 } from './connection.ts'
 
-/** A document as it lies in the index; `stamp` is another at every write. */
+/** A document as it is stored. Each write gives it a new `stamp`. */
 export type Stored = {
   readonly id: string
   readonly text: string
@@ -27,7 +27,7 @@ export type Write = { readonly put: Stored } | { readonly remove: string }
 export type Written = {
   /** Generations that the writes went to. */ readonly indexes: ReadonlySet<string>
   readonly errors: ReadonlyMap<string, Fault>
-  /** How many removals found something. */
+  /** How many removals found a passage. */
   readonly removed: number
 }
 type Item = {
@@ -42,7 +42,10 @@ const bytesMax = 4_194_304
 const writesMax = 500
 const callsMax = 4
 const triesMax = 8
-/** Writes wait for a generation that is being exchanged; after this nobody works on it. */
+/**
+ * Tries of a write that waits for an exchange of generations. After these tries no process works on
+ * it any more.
+ */
 const blockedTriesMax = 30
 
 const idOf = (write: Write) => ('put' in write ? write.put.id : write.remove)
@@ -103,7 +106,7 @@ export function createBulk({ call, pause }: Connection) {
     return items.map(item => Object.values(item)[0]!)
   }
 
-  /** Not yet seen by queries: `refresh` makes it so. NOT_FOUND when there is no such alias. */
+  /** Writes; queries see the result only after `refresh`. NOT_FOUND when there is no such alias. */
   return async (
     alias: string,
     writes: readonly Write[],

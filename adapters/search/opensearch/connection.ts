@@ -1,4 +1,4 @@
-// Calls to an OpenSearch cluster: where it is, its tries, and its failures in the platform's words.
+// Calls to an OpenSearch cluster: its address, repeated tries, and failures as faults.
 import { readFileSync } from 'node:fs'
 import { Client, errors } from '@opensearch-project/opensearch'
 import { fault, type Fault } from '#contracts/faults.ts'
@@ -12,8 +12,8 @@ const timeoutMs = 30_000
 const triesMax = 5
 const backoffMs = 100
 /**
- * After so many calls in a row without an answer, further ones are refused for a while: waiting for
- * each would stop everything that searches.
+ * After so many calls in a row without an answer, calls are refused for a while. If each waited for
+ * its time limit, all searches would stop.
  */
 const failuresMax = 5
 const pauseMs = 2000
@@ -35,13 +35,13 @@ export type Asked = {
   readonly lines?: readonly object[]
   readonly signal?: AbortSignal | undefined
 }
-/** An answer that the service gives on purpose: told apart by whoever asked. */
+/** An error that the service itself answered. Callers tell them apart by type. */
 export type Refusal = { readonly status: number; readonly type: string; readonly reason: string }
 export type Connection = {
   readonly prefix: string
   /**
-   * The answer's body; a status of 400 or more that is not worth another try goes to `refused`,
-   * whose answer is taken or which throws.
+   * Returns the answer's body. `refused` gets a status of 400 or more that another try cannot
+   * change. Its result is returned, or it throws.
    */
   call<T>(
     method: 'GET' | 'PUT' | 'POST' | 'DELETE',
@@ -58,7 +58,7 @@ const refusedOption = (field: string, why: string): Fault => fault('INVALID_FIEL
 export const unavailable = (why: string, cause?: unknown): Fault =>
   fault('UNAVAILABLE', { what: serviceName, why }, { cause, retryAfterMs: 1000 })
 
-/** Addresses and credentials are not told. */
+/** Leaves addresses and credentials out. */
 export function toFault({ status, type, reason }: Refusal): Fault {
   if (type === 'cluster_block_exception' && reason.includes('flood-stage'))
     return fault('STORAGE_FULL', {}, { retryAfterMs: 1000 })
@@ -66,7 +66,7 @@ export function toFault({ status, type, reason }: Refusal): Fault {
     return unavailable('it refuses the user, or what the user may do')
   return unavailable(`it refused a call (${status} ${type})`)
 }
-/** What a call meets whose index is taken away while it is made. */
+/** Error types of a call whose index was removed during the call. */
 const goneTypes = [
   'index_not_found_exception',
   'no_shard_available_action_exception',
@@ -82,7 +82,7 @@ export const refusalOf = (status: number, error: unknown): Refusal => {
   ) as { type?: string; reason?: string }
   return { status, type: String(type), reason: String(reason) }
 }
-/** The service has too much to do, or one of its nodes is on its way: another try may do. */
+/** The service is overloaded, or one of its nodes is moving: another try may succeed. */
 export const isBusy = ({ status, type, reason }: Refusal): boolean =>
   (status === 429 && !reason.includes('flood-stage')) ||
   status === 502 ||
@@ -140,7 +140,7 @@ export function connect({
 }): Connection {
   const { prefix, node, ca, auth } = settingsOf(url, secret)
   const requestTimeout = wholeOption(url, 'timeout_ms', timeoutMs, { min: 100, max: 600_000 })
-  // What is tried again, when and how often is decided here, by the platform's clock.
+  // This adapter repeats calls itself, by the platform's clock.
   const client = new Client({
     node,
     maxRetries: 0,
@@ -204,7 +204,8 @@ export function connect({
             if (attempt >= triesMax) throw toFault(refusal)
           } else if (error instanceof errors.OpenSearchClientError) {
             if (++failures >= failuresMax) pausedUntil = clock.monotonic() + pauseMs
-            // Whoever waited the whole time for an answer does not wait so long again and again.
+            // A call that reached its time limit is not repeated, because its caller has waited
+            // long enough.
             if (attempt >= triesMax || error.name === 'TimeoutError')
               throw unavailable(
                 error.name === 'TimeoutError'

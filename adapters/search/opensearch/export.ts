@@ -1,4 +1,4 @@
-// What there is in an installation's indexes, read out to be moved elsewhere.
+// Reads an installation's indexes, so that they can be moved elsewhere.
 import type { Contents, SearchEngine } from '#ports/search.ts'
 import { checkedOrganisation } from '../../_shared/blob-names.ts'
 import { compareText } from '../../_shared/documents.ts'
@@ -20,7 +20,7 @@ export function createContents(
     { index, meta: { spec } }: Known,
     { after, limit }: Paged,
   ): Promise<Contents> => {
-    // Whatever was acknowledged is seen, by whomever and however lately it was written.
+    // Makes every acknowledged write visible, whichever process made it.
     await call('POST', `/${index}/_refresh`, {}, orGone)
     const {
       hits: { hits },

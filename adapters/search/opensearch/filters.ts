@@ -1,4 +1,4 @@
-// Filters in OpenSearch's words, with the port's meaning. Names and types of values were checked.
+// Filters for OpenSearch, with the port's meaning. Names and types of values were checked before.
 import type { Where } from '#ports/storage.ts'
 
 type Clause = Readonly<Record<string, unknown>>

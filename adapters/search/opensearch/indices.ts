@@ -1,5 +1,5 @@
-// A collection as an index behind an alias: its name, its mapping, and what of it is known in this
-// process.
+// A collection as an index behind an alias: its name, its mapping, and what this process caches of
+// it.
 import { createHash } from 'node:crypto'
 import { hasCode } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -8,7 +8,10 @@ import { createLru } from '../../_shared/lru.ts'
 import { notFound, type Spec } from '../lib/checks.ts'
 import { toFault, unavailable, type Asked, type Connection } from './connection.ts'
 
-/** Which collection it is, and what its terms were made with. `beat` changes while it is filled. */
+/**
+ * The collection, and the analysis that made its terms. `beat` changes while the index is being
+ * filled.
+ */
 export type Meta = {
   readonly org: string
   readonly collection: string
@@ -36,12 +39,12 @@ export type Described = Readonly<
 >
 
 /**
- * Milliseconds after which another process's change is seen at the latest. Important changes are
- * seen at once, by the index that an answer comes from.
+ * Milliseconds that the cache is valid. Important changes are seen at once, by the index that an
+ * answer comes from.
  */
 const knownMs = 5000
 const knownMax = 10_000
-/** Looks at one index that said each time that it has gone. */
+/** Tries of a call whose index answers each time that it was removed. */
 const movesMax = 5
 
 const hash = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 32)
@@ -51,8 +54,8 @@ export const generation = (alias: string, number: number): string =>
   `${alias}-${String(number).padStart(6, '0')}`
 export const numberOf = (index: string): number => Number(index.slice(-6))
 /**
- * What fills a generation goes through this alias: writing to an index that somebody has taken away
- * would make it anew.
+ * Generations are filled through this alias. Writing to a removed index by its name would create it
+ * anew.
  */
 export const fillingOf = (index: string): string => `${index}-filling`
 
@@ -63,9 +66,10 @@ const kinds = {
 } as const
 
 /**
- * Terms come from the platform's own analysis, so that every adapter finds the same: here they are
- * only cut at spaces. Lucene's engine always: it needs no library outside the JVM, and filters
- * while it searches.
+ * The platform's own analysis makes the terms, so that every adapter finds the same. OpenSearch
+ * only splits them at spaces.
+ * Vectors always use Lucene's engine: it needs no library outside the JVM, and filters while it
+ * searches.
  */
 export const bodyOf = (
   meta: Meta,
@@ -121,7 +125,7 @@ export function createIndices(connection: Connection, clock: Clock) {
       if (refusal.type === 'index_not_found_exception') return {}
       throw toFault(refusal)
     })
-  /** Which collections answer by these names. */
+  /** The collections that have these names. */
   const named = async (names: string): Promise<Meta[]> =>
     Object.values(await describe(names, { filter_path: '*.aliases,*.mappings._meta' })).flatMap(
       ({ mappings: { _meta: meta } = {}, aliases = {} }) =>
@@ -169,7 +173,9 @@ export function createIndices(connection: Connection, clock: Clock) {
       spec,
       analysis: analysisVersion,
     }),
-    /** Acts on the generation that is known; where it has become another meanwhile, on that one. */
+    /**
+     * Acts on the cached generation. If that generation was replaced, acts again on the new one.
+     */
     async on<T>(
       org: string,
       collection: string,

@@ -1,4 +1,4 @@
-// What a healthy server does not show: played by one that answers as it is told to.
+// Failures that a healthy server does not show, played by a server of this test.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -19,7 +19,7 @@ type Call = { readonly path: string; readonly body: string }
 type Answer = readonly [status: number, body: object]
 const busy = { type: 'rejected_execution_exception', reason: 'the queue is full' }
 
-/** `answer` is asked first; what it leaves is answered as a healthy server would. */
+/** `answer` handles a call first. Calls that it leaves get a healthy server's answer. */
 async function serverOf(
   answer: (call: Call, request: IncomingMessage) => Answer | 'hang up' | undefined,
 ) {

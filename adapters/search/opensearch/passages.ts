@@ -73,8 +73,8 @@ export const passagesOf = (
     return checkedCollection(collection)
   }
   /**
-   * In the generation that is known, not behind the alias: terms and generation must be of one
-   * making, and one that has gone says so.
+   * Searches the known generation by its own name. An alias could point to a newer one, whose terms
+   * differ; a removed index reports that.
    */
   const ranked = async (
     { index }: Known,
@@ -217,7 +217,7 @@ export const passagesOf = (
   const removeWhere = async (alias: string, where: Where): Promise<number> => {
     let count = 0
     for (let attempt = 1; attempt <= removalsMax; attempt++) {
-      // What was written since the last refresh is not found by a filter.
+      // A filter does not find what was written since the last refresh.
       await refresh(alias)
       const {
         deleted,
@@ -261,7 +261,7 @@ export const passagesOf = (
         }))
         check()
         const { indexes, errors: refused } = await bulk(known.alias, puts, signal)
-        // Another generation has other terms: written there again, by its own rules.
+        // The writes went to another generation, which has other terms. They are repeated there.
         if ([...indexes].some(index => index !== known.index)) return 'moved'
         if (puts.length > 0) await refresh(known.alias)
         const also = good.flatMap(({ at, id }) =>
@@ -302,8 +302,8 @@ export const passagesOf = (
     },
     async count(collection, where = {}) {
       named(collection)
-      // The call that is made for counting adds up what it can reach, and leaves out a shard that
-      // is away.
+      // `_count` leaves out a shard that is away and adds up the others, so a search counts
+      // instead.
       return indices.on(org, collection, async ({ index, meta }) => {
         const body = {
           size: 0,

@@ -25,19 +25,22 @@ import {
 const comparedRows = 5000
 const copiedRows = 200
 /**
- * Before writes are refused, both generations differ by no more than this, or have been brought
- * together so often.
+ * Writes are blocked once the generations differ by no more than this, or after so many rounds of
+ * copying.
  */
 const differenceMax = 200
 const roundsMax = 5
 /**
- * Whoever fills a generation says so that often; after so long without a word another takes it
- * away, in milliseconds.
+ * How often the filler of a generation renews its beat, and how long it may be silent before others
+ * remove its generation. In milliseconds.
  */
 const beatMs = 3000
 const goneMs = 30_000
 const pollMs = 200
-/** Processes that want a collection otherwise would exchange it for ever. */
+/**
+ * Bounds the tries to define a collection: two processes with different specifications would
+ * exchange it for ever.
+ */
 const definitionsMax = 10
 
 type Row = { readonly id: string; readonly stamp: string }
@@ -50,7 +53,7 @@ type Parts = {
   readonly sizes: { readonly shards: number; readonly replicas: number }
 }
 
-/** What is not there to be taken away. */
+/** Errors of removing what does not exist. */
 const goneTypes = ['aliases_not_found_exception', 'index_not_found_exception']
 const exists = ({ type }: Refusal) =>
   type === 'resource_already_exists_exception' || type === 'invalid_alias_name_exception'
@@ -130,7 +133,8 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
     }
   }
   /**
-   * Both in the order of their ids: what the new lacks or has otherwise, and what it has too much.
+   * Compares two generations in the order of ids. Yields passages that the new one lacks or has in
+   * another version, and passages that only it has.
    */
   async function* differences(
     from: string,
@@ -168,7 +172,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
     }))
     return (await analysed(changed, analyser)).map(put => ({ put }))
   }
-  /** How many differed. */
+  /** Brings the new generation up to date. Returns how many passages differed. */
   const together = async (
     old: Known,
     target: string,
@@ -225,8 +229,8 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
     })
   }
   /**
-   * Somebody else fills the next generation: waits for it, and takes it away when nobody works on
-   * it any more.
+   * Waits for another process that fills the next generation. Removes that generation when its
+   * filler is silent for too long.
    */
   const watch = async (old: Known, target: string): Promise<void> => {
     let last: string | undefined
@@ -249,7 +253,7 @@ export function createGenerations({ connection: { call }, indices, bulk, clock, 
         const old = await indices.look(org, collection)
         if (!old) {
           await make(generation(alias, 1), meta, alias)
-          // Of two that make it at once one does; the other looks at what there is now.
+          // Of two processes that create it at once, one succeeds. The other reads what exists now.
           if (await indices.look(org, collection)) continue
           throw unavailable('an index has the name of this collection and is none')
         }

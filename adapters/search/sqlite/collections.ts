@@ -1,4 +1,4 @@
-// The embedded search index on one connection: what a thread of it does, or the one in memory.
+// The embedded search index on one connection, in a thread or in memory.
 import type { DatabaseSync } from 'node:sqlite'
 import {
   searchLimits,
@@ -47,7 +47,7 @@ import {
   type Table,
 } from './tables.ts'
 
-/** As it travels between threads. */
+/** The result of indexing, as threads exchange it. */
 export type Indexed = {
   readonly indexed: number
   readonly errors: readonly {
@@ -57,7 +57,7 @@ export type Indexed = {
   }[]
 }
 
-/** Calls are made one after the other: those of a writer change tables that the next one reads. */
+/** Calls run one after the other, because writes change tables that the next call reads. */
 export function createIndex(db: DatabaseSync) {
   const analysers = createAnalysers()
   const of = (org: string, collection: string): Table => {
@@ -65,7 +65,7 @@ export function createIndex(db: DatabaseSync) {
     if (!table) throw notFound()
     return table
   }
-  /** All of it or nothing. */
+  /** Runs `act` in a transaction. */
   const together = <T>(begin: string, act: () => T): T => {
     db.exec(begin)
     try {
@@ -77,7 +77,7 @@ export function createIndex(db: DatabaseSync) {
       throw error
     }
   }
-  /** Goes through all passages, each analysed anew. */
+  /** Hands every passage of the former collection to `put`, to be analysed anew. */
   const refill = (
     before: Table,
     table: Table,
@@ -124,7 +124,7 @@ export function createIndex(db: DatabaseSync) {
         },
       ]),
     )
-  /** All that an answer is made of is of one moment. */
+  /** Answers a query within one transaction, so that the parts of an answer fit together. */
   const asking = async (
     org: string,
     collection: string,
@@ -133,7 +133,7 @@ export function createIndex(db: DatabaseSync) {
     for (;;) {
       const { languages } = of(org, collection).spec
       const analyser = await analysers(languages)
-      // While a language was loaded the collection may have become another.
+      // The collection may have changed while a language was loaded.
       const answer = together('BEGIN', () => {
         const table = of(org, collection)
         return table.spec.languages.join() === languages.join() ? act(table, analyser) : undefined

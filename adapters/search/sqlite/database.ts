@@ -1,4 +1,4 @@
-// The file of the embedded search index: which collections there are, and a few tables for each.
+// The file of the embedded search index: a list of collections, and a few tables for each.
 import { DatabaseSync } from 'node:sqlite'
 import { chmodSync } from 'node:fs'
 import { fault } from '#contracts/faults.ts'
@@ -33,9 +33,7 @@ export function adopt(db: DatabaseSync): void {
     CREATE TABLE collections (${collection}); COMMIT`)
 }
 
-/**
- * The connection that writes, and one that only reads what it has committed; there is one of each.
- */
+/** Opens a connection. There is one that writes, and one that only reads committed data. */
 export function openIndex({
   path,
   role,

@@ -1,4 +1,4 @@
-// The port's face of an embedded index, wherever its calls are carried out.
+// The search port on an embedded index, wherever its calls run.
 import type { Contents, Passage, Passages, SearchEngine } from '#ports/search.ts'
 import { checkedOrganisation } from '../../_shared/blob-names.ts'
 import { raise } from '../../_shared/sqlite/failures.ts'
@@ -16,10 +16,7 @@ export type Carrier = {
   close(): Promise<void>
 }
 
-/**
- * What it asks of its input is loaded with the first call, as all of it is: who never searches pays
- * nothing.
- */
+/** The checks are loaded with the first call: a process that never searches does not load them. */
 const checks = () => import('../lib/checks.ts')
 const weightOf = (passages: readonly Passage[]) =>
   passages.reduce((sum, { text = '', vector = [] }) => sum + 2 * text.length + 8 * vector.length, 0)

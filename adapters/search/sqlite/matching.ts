@@ -9,9 +9,9 @@ import { conditionsOf, rows, select, type Row, type Table } from './tables.ts'
  */
 const gatheredMax = 5000
 
-/** So many passages are asked together. */
+/** Passages that are checked together. */
 const pageRows = 500
-/** Those whose rows lie no further apart than this are asked in one look at the words. */
+/** Rows that lie no further apart than this are checked in one look-up of the words. */
 const gapMax = 10_000
 
 function* pages(all: Iterable<Row>): Generator<Row[]> {
@@ -24,8 +24,8 @@ function* pages(all: Iterable<Row>): Generator<Row[]> {
   yield page
 }
 /**
- * Which of these rows hold the words. Not one by one: beside MATCH, `rowid = ?` is no condition in
- * SQLite 3.53, which answers the first passage with the words, whichever is asked for.
+ * Returns which of these rows hold the words. It asks for ranges of rows: beside MATCH, SQLite 3.53
+ * ignores `rowid = ?`, and returns the first match instead.
  */
 function among(match: StatementSync, wanted: string, all: readonly number[]): Set<number> {
   const sorted = all.toSorted((a, b) => a - b)
@@ -38,7 +38,7 @@ function among(match: StatementSync, wanted: string, all: readonly number[]): Se
   return found
 }
 
-/** A term holds no quotation mark: the analysis makes none. */
+/** The analysis makes no terms with quotation marks, so none is escaped. */
 const expressionOf = (words: readonly (readonly string[])[]) =>
   words.map(terms => `(${terms.map(term => `"${term}"`).join(' OR ')})`).join(' AND ')
 

@@ -6,7 +6,7 @@ import type { Where } from '#ports/storage.ts'
 import { byScore, type Found } from '../lib/fusion.ts'
 import { rows, rowsWhere, select, type Table } from './tables.ts'
 
-/** One more than can be reached, to know whether there are more. */
+/** One more than a caller can reach, to tell whether there are more. */
 const wanted = searchLimits.depthMax + 1
 /**
  * Turns FTS5's bm25() into Lucene's score. They share k1 and b, but FTS5 adds a factor of k1 + 1.
@@ -76,7 +76,7 @@ export function byWords(
   const scores = new Map<number, number>()
   const matching = select(db, `SELECT rowid, bm25(t_${at}) FROM t_${at} WHERE t_${at} MATCH ?`)
   for (const term of terms) {
-    // A term holds no quotation mark: the analysis makes none.
+    // The analysis makes no terms with quotation marks, so none is escaped.
     const found = matching.all(`"${term}"`) as unknown as [number, number][]
     const n = found.length
     const scale = -luceneIdf(passages, n) / fts5Idf(passages, n) / (k1 + 1)
@@ -93,7 +93,7 @@ export function byWords(
   return named(db, table, best.all())
 }
 
-/** Reads one vector after the other: none is kept. */
+/** Ranks by cosine. Vectors are read one after the other, and none is kept. */
 export function byVector(
   db: DatabaseSync,
   table: Table,

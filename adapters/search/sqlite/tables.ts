@@ -8,11 +8,11 @@ import { keyOf } from '../../_shared/documents.ts'
 import { checkedIds, type Fields, type Kept, type Paged, type Spec } from '../lib/checks.ts'
 import { conditions } from '../../_shared/sqlite/where.ts'
 
-/** `at` names its tables. */
+/** `at` is the number in the names of its tables. */
 export type Table = { readonly at: number; readonly spec: Spec; readonly analysis: number }
 export type Row = readonly (string | number | Uint8Array | null)[]
 
-/** Names were checked when the collection was defined. */
+/** Field names were checked when the collection was defined. */
 const columnsOf = ({ fields }: Spec) => Object.keys(fields).map(name => `"f_${name}"`)
 const hasField =
   ({ fields }: Spec) =>
@@ -44,8 +44,8 @@ export function find(db: DatabaseSync, org: string, collection: string): Table |
 }
 
 /**
- * Terms are made by the analysis: letters of ASCII, digits, + and #, or whatever is beyond ASCII,
- * which this tokenizer takes as it is.
+ * The analysis makes the terms: ASCII letters, digits, + and #, or characters beyond ASCII. This
+ * tokenizer keeps all of these.
  */
 const tokenizer = `ascii tokenchars '+#'`
 
@@ -72,7 +72,7 @@ export const drop = (db: DatabaseSync, at: number): void =>
 /** The filter as conditions of SQL; `bound` takes their values. */
 export const conditionsOf = ({ spec }: Table, where: Where, bound: SQLInputValue[]): string[] =>
   conditions(where, hasField(spec), bound)
-/** What its rows are of passages that hold the filter. */
+/** A query for the rows of passages that match the filter. */
 export function rowsWhere(table: Table, where: Where, bound: SQLInputValue[]): string {
   const { at } = table
   const all = conditionsOf(table, where, bound)
@@ -83,7 +83,7 @@ export type Passage = {
   readonly id: string
   readonly text: string
   readonly language: Language
-  /** The language that its owner named. */
+  /** The language that the passage's owner named. */
   readonly said: Language | undefined
   readonly fields: Fields
   readonly vector: Float32Array | undefined
@@ -96,7 +96,8 @@ export function writer(db: DatabaseSync, { at, spec }: Table, analyser: Analyser
   const old = select(db, `DELETE FROM p_${at} WHERE id = ? RETURNING row`)
   const dropTerms = db.prepare(`DELETE FROM t_${at} WHERE rowid = ?`)
   const dropVector = db.prepare(`DELETE FROM v_${at} WHERE row = ?`)
-  // A passage is new more often than not: it is looked up only where it was not put in.
+  // Most passages are new, so the insert comes first. A look-up follows only where the insert did
+  // nothing.
   const insert = db.prepare(
     `INSERT INTO p_${at} ` +
       `(${['id', 'text', 'language', 'said', 'fields', ...columns].join(', ')}) VALUES (?, ` +
@@ -146,7 +147,7 @@ export const passageOf = (
   vector: vector && Float32Array.from(vector),
 })
 
-/** As their owner gave them, in the order of their ids. */
+/** Reads passages as their owner gave them, in the order of their ids. */
 export function read(db: DatabaseSync, { at, spec }: Table, { after, limit }: Paged): Given[] {
   return rows(
     db,
@@ -168,7 +169,7 @@ export function read(db: DatabaseSync, { at, spec }: Table, { after, limit }: Pa
   })
 }
 
-/** How many there were. */
+/** Removes passages; returns how many there were. */
 export function removeWhich(
   db: DatabaseSync,
   table: Table,

@@ -22,8 +22,8 @@ export type Thread = {
 
 export const serviceName = 'The search index'
 /**
- * Calls that may wait for a thread, and what they may weigh together in bytes; beyond that callers
- * are refused rather than memory filled.
+ * Calls that may wait for a thread, and their bytes in all. Further calls are refused, so that they
+ * do not fill memory.
  */
 const waitingMax = 1000
 const waitingBytesMax = 67_108_864
@@ -36,7 +36,7 @@ type Waiting = {
   readonly leave: () => void
 }
 
-// Where this file came from tells what its neighbour is called: packages carry JavaScript.
+// The worker has this file's extension: packages carry JavaScript.
 const workerUrl = () => new URL(import.meta.url.replace(/threads\.(ts|js)[^/]*$/, 'worker.$1'))
 
 /** Resolves when the thread has the file open. */
@@ -54,7 +54,7 @@ export async function startThread(start: Parameters<typeof openIndex>[0]): Promi
 
   const next = () => {
     current = waiting.shift()
-    // It keeps the process alive while somebody waits for it, and not for its own sake.
+    // The thread keeps the process alive only while a caller waits for it.
     if (current || isClosing) worker.ref()
     else worker.unref()
     if (current) worker.postMessage(current.call)
@@ -114,7 +114,7 @@ export async function startThread(start: Parameters<typeof openIndex>[0]): Promi
           ),
         )
       return new Promise((resolve, reject) => {
-        // What is under way runs to its end; nobody waits for it any more.
+        // A call under way runs to its end, but its caller no longer waits.
         const given = () => {
           const at = waiting.indexOf(one)
           if (at >= 0) settle(waiting.splice(at, 1)[0]!, () => undefined)

@@ -1,5 +1,5 @@
-// Several programs and one collection: what any living one asks for stands, what none asks for
-// goes, and one at a time is at it.
+// Several programs and one collection. An index that a living program wants stays, any other is
+// dropped, and one program at a time changes them.
 import { ObjectId, type Db } from 'mongodb'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -58,7 +58,7 @@ async function inDatabase(
 }
 const wantAll = (program: ReturnType<typeof createIndexes>, given: Parameters<typeof spec>[0]) =>
   program.want(spec(given), kept)
-/** Moves the time on, while servers answer in theirs. */
+/** Moves the clock on, while servers answer in real time. */
 async function passes(
   clock: ManualClock,
   ms: number,
@@ -203,7 +203,7 @@ else {
       await wantAll(after, { unique: [['a'], ['n']] })
       const all = ['i_c', 'u_a', 'u_b', 'u_n']
       assert.equal(await names(), all)
-      // Another process of the version before starts, and the new one looks again: neither drops
+      // Another process of the former version starts, and the new one checks again. Neither drops
       // what the other needs.
       const again = await program(clock)
       await wantAll(again, { unique: [['a'], ['b']], index: [['c']] })
@@ -330,7 +330,7 @@ else {
         () => 'it stands',
         (error: Error) => error.message,
       )
-      // A server before 5.0 knows one index for each key; a later one keeps both.
+      // A server before 5.0 allows one index for each key; a later one keeps both.
       assert.ok(
         why === 'it stands' ||
           /^The index of a in c_things is not available: there is one by the name plain/.test(why),

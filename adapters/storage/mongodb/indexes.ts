@@ -25,7 +25,9 @@ type Index = {
 type Program = { _id: ObjectId; at: Date; all: boolean; asks: Record<string, readonly string[]> }
 type Wanted = { readonly kept: string; readonly indexes: readonly Index[] }
 
-/** How often a program says that it lives, and when a silent one counts as dead, in ms. */
+/**
+ * How often a program renews its note, and when a silent program counts as dead, in milliseconds.
+ */
 export const beatMs = 60_000,
   deadMs = 300_000
 const leaveMsMax = 1000
@@ -87,7 +89,7 @@ export function sortOf(
 const isOurs = ({ name }: Index) => /^[ui]_/.test(name)
 const hasKeyOf = (a: Index, b: Index) =>
   isDeepStrictEqual(Object.entries(a.key), Object.entries(b.key))
-/** Under whatever name: one that an operator made does the same. */
+/** Compares without the name: an index that an operator made under another name will do. */
 const isSame = (a: Index, b: Index) =>
   hasKeyOf(a, b) &&
   (a.unique === true) === (b.unique === true) &&
@@ -123,8 +125,8 @@ export function createIndexes({
     }
   }
   /**
-   * The primary's word is enough, and sooner to be had: what a change of it forgets is said again
-   * at the next beat. One after the other: a beat says all.
+   * Writes this program's note. The primary's acknowledgement is enough, and comes sooner: what a
+   * fail-over loses is written again at the next heartbeat. Writes go one after the other.
    */
   const say = ($set: object) =>
     lanes.one('', () =>
@@ -138,8 +140,8 @@ export function createIndexes({
     )
   const namesOf = (indexes: readonly Index[]) => indexes.map(({ name }) => name)
   /**
-   * Ours that neither this program nor another that lives asks for. What does not go now is looked
-   * at again at each beat.
+   * Our indexes that no living program wants. Those that cannot be dropped yet are checked again at
+   * each heartbeat.
    */
   const obsolete = async (
     name: string,
@@ -177,7 +179,8 @@ export function createIndexes({
     found: readonly Index[],
     renew: () => Promise<void>,
   ): Promise<void> => {
-    // What stands by its name is asked for again: this call waits for one in the making.
+    // Indexes that exist by name are requested again, so that this call waits for one that is being
+    // built.
     const asked = indexes.filter(
       one => !found.some(there => isSame(there, one) && there.name !== one.name),
     )
@@ -187,8 +190,8 @@ export function createIndexes({
       await make()
     } catch (error) {
       if (!hasNumber(error, ...conflicts)) throw toFault(error)
-      // Declared otherwise before, under one name or for one key: the server has no way to change
-      // an index.
+      // An earlier version declared the index otherwise, under the same name or key. The server
+      // cannot change an index.
       const rivals = found.filter(there =>
         asked.some(one => (there.name === one.name || hasKeyOf(there, one)) && !isSame(there, one)),
       )
@@ -218,8 +221,8 @@ export function createIndexes({
     await locks.within(`indexes ${kept}`, {
       what: `The indexes of ${name}`,
       signal: stopping.signal,
-      // First whether somebody is at it, then what stands: whoever begins in between reads what
-      // this program asks for.
+      // The lock is checked before the indexes. A process that takes the lock in between reads what
+      // this program wants.
       async isDone() {
         if (await locks.isHeld(`indexes ${kept}`)) return false
         const found = await standing(kept)
@@ -239,7 +242,7 @@ export function createIndexes({
     const isKnown =
       (await orFault(programs.updateOne({ _id: self }, { $currentDate: { at: true } })))
         .matchedCount === 1
-    // Counted as dead meanwhile: others may have dropped what this program asks for.
+    // This program counted as dead meanwhile: others may have dropped indexes that it wants.
     if (!isKnown || !isSaid) {
       isPrecise = true
       await say({
@@ -272,8 +275,8 @@ export function createIndexes({
 
   return {
     /**
-     * Resolves when the indexes stand. DUPLICATE where documents break a unique one; UNAVAILABLE
-     * where another process is at them for too long.
+     * Resolves when the indexes exist. DUPLICATE where documents break a unique index. UNAVAILABLE
+     * where another process works on them for too long.
      */
     want: (spec: Collection, kept: string): Promise<void> =>
       lanes.one(spec.name, async () => {
@@ -285,19 +288,19 @@ export function createIndexes({
           await (isPrecise ? say({ [`asks.${spec.name}`]: namesOf(wanted.indexes) }) : begin())
           await settle(spec.name)
         } catch (error) {
-          // What was refused is not asked for at the next beat.
+          // A refused index is not requested at the next heartbeat.
           if (before) wants.set(spec.name, before)
           else wants.delete(spec.name)
           throw stopping.signal.aborted ? closed() : error
         }
       }),
-    /** This program asks for nothing any more. */
+    /** Removes this program's note. */
     async close(): Promise<void> {
       stopping.abort()
       await lanes.settled()
       await beating
-      // A stop does not wait for a database that is away; what is left there counts as dead after
-      // five minutes.
+      // A stop does not wait for a database that is away. A note that stays there counts as dead
+      // after five minutes.
       const waited = new AbortController()
       await Promise.race([
         programs.deleteOne({ _id: self }),

@@ -1,4 +1,5 @@
-// The declared collections: what each is, and where its documents lie.
+// The declared collections: their specifications, and MongoDB's collections that hold their
+// documents.
 import type { Collection as Kept, Db } from 'mongodb'
 import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -19,11 +20,11 @@ export type Table = {
 }
 
 /**
- * Names of collections that are the adapter's own begin with an underscore, which no declared one
- * does.
+ * The prefix of declared collections. The adapter's own collections begin with an underscore, and
+ * no declared one does.
  */
 const prefix = 'c_'
-/** A collection of the adapter's own: what each declared one is, as JSON. */
+/** The adapter's own collection of specifications, as JSON. */
 const specsName = '_collections'
 
 type Parts = {
@@ -56,8 +57,8 @@ export function createTables({ db, indexes, clock, check }: Parts) {
         orFault(specs.findOne({ _id: name })),
         indexes.want(spec, prefix + name),
       ])
-      // Most often it stands there already, and to look costs less than a write that a majority has
-      // to have.
+      // Usually the specification is stored already. A read costs less than a write that a majority
+      // acknowledges.
       if (noted?.spec !== text)
         await orFault(specs.updateOne({ _id: name }, { $set: { spec: text } }, { upsert: true }))
       const table = known ?? {
@@ -87,7 +88,7 @@ export function createTables({ db, indexes, clock, check }: Parts) {
       }
       return known.map(({ spec }) => JSON.parse(spec) as Collection)
     },
-    /** Waits for what is under way. */
+    /** Waits for calls that are under way. */
     settled: () => Promise.all([...tables.values()].map(({ lanes }) => lanes.settled())),
   }
 }

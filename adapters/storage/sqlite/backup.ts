@@ -21,8 +21,8 @@ function copy(from: string, to: string): Promise<Failure | undefined> {
 }
 
 /**
- * Everything applied before the call, in one file, which appears under its name only when it is
- * whole. A folder takes a file of the database's name.
+ * Writes everything that was applied before the call into one file. The file gets its name only
+ * when it is complete. In a folder it gets the database's name.
  */
 export async function backUp(writer: Writer, path: string): Promise<void> {
   await writer.durable()

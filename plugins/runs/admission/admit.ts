@@ -1,5 +1,5 @@
-// Admission, in an order in which each crash point is safe: the claim is the run, then the hold,
-// then the place in the session.
+// Admits a run, in an order in which each crash point is safe: insert the run, hold the credits,
+// take the place in the session.
 import { createHash } from 'node:crypto'
 import type { RunStart } from '#contracts/runs.ts'
 import { fault, hasCode, isFault, type Caller, type KernelInfo } from '#kernel'
@@ -48,8 +48,8 @@ const fingerprintOf = (request: RunStart) =>
     .digest('base64url')
 
 /**
- * Is it the request that the run began with? Also where it names the session that this run opened,
- * and that its first answer told.
+ * Whether this is the request that the run began with. A repeated request may also name the session
+ * that this run opened.
  */
 function isSame({ fingerprint, opensSession, sessionId }: Run, request: RunStart): boolean {
   if (fingerprintOf(request) === fingerprint) return true
@@ -88,7 +88,7 @@ export function createAdmit({
   quota,
   texts,
 }: Deps) {
-  /** Everything that can be refused without writing. */
+  /** Makes every check that needs no write, and returns the new run. */
   const prepare = async (
     caller: Caller,
     request: RunStart,
@@ -113,7 +113,7 @@ export function createAdmit({
         throw fault('NOT_FOUND', { what: 'session' })
       latest = session.latest
     } else await quota.requireRoom(caller)
-    // A conversation is in the order of its runs' ids.
+    // Ids order a conversation, so the new id must be greater than the latest.
     const id = clock.id(latest)
     const createdAt = clock.now()
     const { supports, contextTokens, outputTokensMax } = model
@@ -169,7 +169,7 @@ export function createAdmit({
     }
   }
 
-  /** The earlier run under this key, if its request was the same. */
+  /** The earlier run under this key. Throws IDEMPOTENCY_MISMATCH if its request was another. */
   const earlier = async (
     caller: Caller,
     request: RunStart,
@@ -185,7 +185,7 @@ export function createAdmit({
     return found
   }
 
-  /** Nothing started. */
+  /** Removes a run that never started. */
   const drop = async (run: Run, own: Store): Promise<void> => {
     if (await own.remove(Runs, run.id, { if: { phase: 'admitting' } })) await texts.remove(run)
   }
@@ -198,7 +198,7 @@ export function createAdmit({
     fresh: boolean,
     epoch = store.epoch(),
   ): Promise<Admission> => {
-    // The claim, or a step after it, may be lost to a full disk; the next must not stand alone.
+    // A full disk may lose the insert or a later write. No further write may follow then.
     const stand = () => {
       if (store.epoch() !== epoch) throw fault('STORAGE_FULL')
     }
@@ -210,8 +210,7 @@ export function createAdmit({
         mine: false,
         placed: { status: run.placedAs ?? 'running', queueSeq: run.queueSeq ?? 0 },
       }
-    // A refusal that a crash cut short has given the credits back already: it is finished, not
-    // undone.
+    // The hold has ended: a crash interrupted a refusal. The refusal is completed, not undone.
     if (!fresh && (await billing.entry(run.orgId, `end:${run.id}`))) {
       await drop(run, own)
       throw fault('CONFLICT', { why: 'this request was refused; send it again' })
@@ -220,7 +219,7 @@ export function createAdmit({
       stand()
       await billing.hold(run.orgId, { of: run.id, amount: run.hold })
     } catch (error) {
-      // The key is freed: nothing started, and the same request may come again when there are
+      // Nothing started, so the key is freed. The same request may come again when there are
       // credits.
       if (hasCode(error, 'INSUFFICIENT_CREDITS')) await drop(run, own)
       throw error
@@ -230,15 +229,14 @@ export function createAdmit({
       stand()
       placed = await enqueue(own, run, { queueMax: config.queue_max, now: clock.now() })
     } catch (error) {
-      // A storage that fails decides nothing: the sweep, or the same request again, goes on from
-      // here.
+      // A storage failure refuses nothing: the sweep, or the same request, continues from here.
       if (isFault(error) && error.status < 500) {
         await billing.release(run.orgId, { of: run.id, reason: 'not placed' })
         await drop(run, own)
       }
       throw error
     }
-    // With the lease in hand, where this process drives runs.
+    // A process that drives runs takes the lease in the same write.
     const starts = placed.status === 'running' && host.role !== 'api'
     const updated = await own.update(
       Runs,
@@ -255,8 +253,8 @@ export function createAdmit({
       { if: { phase: 'admitting' } },
     )
     if (updated) return { run: updated, placed, resumed, mine: true }
-    // Somebody else has finished this admission, and the run perhaps: the place that was taken just
-    // now must not outlive it.
+    // Another process finished this admission, and perhaps the run. The place that was just taken
+    // must not outlive the run.
     const other = await own.get(Runs, run.id)
     if (other?.phase !== 'placed') await withdraw(own, run)
     await unstick(own, run.sessionId, clock.now())
@@ -265,7 +263,7 @@ export function createAdmit({
   }
 
   return {
-    /** INSUFFICIENT_CREDITS, NOT_FOUND, INVALID_FIELD, IDEMPOTENCY_MISMATCH, QUEUE_FULL. */
+    /** Throws INSUFFICIENT_CREDITS, NOT_FOUND, INVALID_FIELD, IDEMPOTENCY_MISMATCH, QUEUE_FULL. */
     async admit(caller: Caller, request: RunStart, trace?: string): Promise<Admission> {
       const own = store.tenant(caller)
       if (request.idempotency_key !== undefined) {
@@ -280,8 +278,8 @@ export function createAdmit({
         try {
           await own.insert(Runs, run)
         } catch (error) {
-          // Only where it surely is not there: what failed otherwise may have been written all the
-          // same.
+          // Texts are removed only where the run was surely not stored. Any other failure may have
+          // stored it all the same.
           if (hasCode(error, 'DUPLICATE')) await texts.remove(run)
           const known =
             hasCode(error, 'DUPLICATE') && run.idempotencyKey !== undefined
@@ -295,7 +293,7 @@ export function createAdmit({
         arrive()
       }
     },
-    /** For the sweep: an admission that a crash cut short. */
+    /** Lets the sweep continue an admission that a crash interrupted. */
     resume: (run: Run) => proceed(run, store.tenant(run), true, false),
   }
 }

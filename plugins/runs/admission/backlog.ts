@@ -1,5 +1,6 @@
-// How many runs wait for a worker, for a process that drives none: beyond a bound a start is
-// refused. Counted now and then, with what this process has started since.
+// Bounds the runs that wait for a worker, in a process that drives none. Starts beyond the bound
+// are refused.
+// The backlog is counted at most once a second; starts of this process since then are added.
 import { fault } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -8,7 +9,9 @@ import { Runs, sweepReason } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 import type { Slots } from './slots.ts'
 
-/** A count is old after so long; a refused start shall wait for so long. Milliseconds. */
+/**
+ * A count is valid for `countMs`. A refused client should wait `retryMs`. Both are in milliseconds.
+ */
 const countMs = 1000
 const retryMs = 5000
 

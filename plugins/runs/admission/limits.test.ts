@@ -1,4 +1,4 @@
-// Where a run ends by its own measure: rounds of tools, model calls, credits.
+// The limits of one run: rounds of tools, model calls, credits.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { hasCode } from '#contracts/faults.ts'
@@ -72,7 +72,7 @@ test('a model without tools is offered none', async () => {
   await engine.stop()
 })
 
-// A credit a token, at most 100 an answer: each further answer needs more than was set aside.
+// One credit a token, at most 100 an answer: each further answer needs more than the hold.
 const dear = { price: { inputPer1k: 0, outputPer1k: 1000, minimum: 1 }, outputTokensMax: 100 }
 const spends: Play = (request, asked) =>
   resultsIn(request).length < 2
@@ -150,7 +150,9 @@ test('a run without credits for its next answer ends, and is charged what was do
   await engine.stop()
 })
 
-/** The first answer stands, and its tool's; then the process died around the second hold. */
+/**
+ * The first answer and its tool's result are journalled. The process died around the second hold.
+ */
 const before: readonly NewEvent[] = [
   leaseTaken(1),
   event('token', { text: '0 ', step: 0, attempt: 1 }),

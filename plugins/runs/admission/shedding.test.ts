@@ -1,5 +1,5 @@
-// Four times as many starts as there is room for, on real storage: some are refused, none is lost,
-// and nobody waits behind more than the line holds.
+// Four times as many starts as there is room for, on real storage. Some are refused, none is lost,
+// and no run waits behind more than the line holds.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { endEngines, type Started, startEngine, until } from '../../../test/support/engine.ts'
@@ -17,7 +17,7 @@ const room = caps.RUNS_ACTIVE_MAX + caps.RUNS_WAITING_MAX
 const each = 12
 const doors: ReturnType<typeof door>[] = []
 let opened = 0
-/** By message: how many answers had been let go when the model was asked. */
+/** By message: how many answers were released before the model was asked. */
 const begun = new Map<string, number>()
 const engine = await startEngine(
   async function* (request, asked) {
@@ -40,7 +40,7 @@ type Client = {
   readonly key: string
   message: string
   started?: Started
-  /** How many answers had been let go when it was let in. */
+  /** How many answers were released before this start was accepted. */
   acceptedAt?: number
 }
 const people = [engine.who, await engine.account(), await engine.account(), await engine.account()]
@@ -60,8 +60,8 @@ const refused = () => clients.filter(({ started }) => !started)
 
 test('beyond places and line a start gets 429 with the time to wait, and is not kept', async () => {
   const answers = await Promise.all(clients.map(attempt))
-  // All at once: a few may be past the check before the first stand in the line, and the line has
-  // that much room to spare.
+  // All start at once. A few may pass the check before the first joins the line, and the line has
+  // room for these.
   assert.ok(
     accepted().length >= room && accepted().length <= room + caps.RUNS_ACTIVE_MAX,
     `${accepted().length} of ${clients.length} were accepted`,
@@ -98,7 +98,7 @@ test('the key of an accepted run gives that run, however full the process is', a
 })
 
 test('refused starts get in later with their keys, after a bounded number of others', async () => {
-  // The key of a refused start belongs to nothing: another request may have it.
+  // The key of a refused start is free: another request may use it.
   for (const client of refused()) client.message += ', said in another way'
   const again = refused()
   const wasRefused = new Set(again)
@@ -129,10 +129,10 @@ test('refused starts get in later with their keys, after a bounded number of oth
     'each was driven, and once',
   )
   assert.is(engine.model.requests.length, clients.length)
-  // Before it is its turn, those of its organisation that stood in the line before it have left,
-  // and one that is driven: as many as its part of the line holds. Answers are let go
-  // in the order in which they were asked for, so that between two of one organisation at most as
-  // many come to their end as are driven at a time. Beyond that, those that came all at once.
+  // Before a run's turn, all runs of its organisation that waited before it have ended, and one
+  // that was driven. That is as many as the organisation may have in line.
+  // Answers are released in the order of the model calls. Between two ends of one organisation's
+  // runs, at most `RUNS_ACTIVE_MAX` runs end. The last summand is for starts that came at once.
   const most = caps.RUNS_WAITING_PER_ORG_MAX * caps.RUNS_ACTIVE_MAX + caps.RUNS_ACTIVE_MAX
   for (const { message, acceptedAt } of clients)
     assert.ok(

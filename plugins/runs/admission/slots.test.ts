@@ -1,5 +1,4 @@
-// Who is driven when: caps, the line, its bound, and that nobody is overtaken by those who came
-// later.
+// Which run is driven when: caps, the line and its bound. Nobody is overtaken by a later run.
 import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -124,7 +123,7 @@ test('whoever is on the way counts, so that many at once are not all let in', ()
     undefined,
     'a place needs no line',
   )
-  // Two did not get as far, one of them says so twice.
+  // Two starts failed. One of them reports that twice.
   ways[0]!()
   ways[0]!()
   ways[1]!()
@@ -204,8 +203,8 @@ const commands = fc.array(
 )
 
 /**
- * A process: who arrives, who is driven, who was called and is still on the way (its document is
- * being read), and who never comes.
+ * Plays a process: runs that arrive, that are driven, and that never come. Some have a reserved
+ * slot while their document is still being read.
  */
 function simulate(limits: Caps, steps: readonly { do: string; org?: string; pick?: number }[]) {
   const slots = placesFor(limits)
@@ -287,8 +286,8 @@ test('whatever comes or goes: caps hold, no place stays empty, each is driven on
 test('within an organisation the order of calls is the order of arrival', () => {
   fc.assert(
     fc.property(caps, commands, (limits, steps) => {
-      // Called ones come at once here: between a call and the coming only the reading of a document
-      // lies.
+      // Runs take their reserved slot at once here. In the product only the reading of a document
+      // lies between.
       const atOnce = steps
         .filter(one => one.do !== 'come' && one.do !== 'missing')
         .flatMap(one => [one, ...Array.from({ length: 4 }, () => ({ do: 'come', pick: 0 }))])

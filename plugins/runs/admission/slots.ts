@@ -1,5 +1,5 @@
-// Who may be driven now: so many runs in this process, so many of one organisation, first come
-// first served among those that may.
+// Slots: how many runs this process drives, in all and for one organisation. Among the runs that
+// may start, the first come is the first served.
 import { fault } from '#kernel'
 import type { RunsConfig } from '../config.ts'
 
@@ -7,8 +7,8 @@ export type Waiting = { readonly id: string; readonly orgId: string }
 export type Slots = ReturnType<typeof createSlots>
 
 /**
- * What a refused start is told to wait, in milliseconds: about as long as it takes until some of
- * those that wait are through.
+ * Bounds of the pause that a refused client is told, in milliseconds. The pause is about the time
+ * until some waiting runs have ended.
  */
 const retryMsMin = 1000
 const retryMsMax = 30_000
@@ -23,9 +23,12 @@ export function createSlots({
   const byOrg = new Map<string, number>()
   const waiting = new Map<string, Waiting>()
   const waitingByOrg = new Map<string, number>()
-  /** Places of those that were called and have not come yet; they are taken, too. */
+  /**
+   * Runs that were given a slot from the line and have not taken it yet. Their slots count as
+   * taken.
+   */
   const kept = new Set<string>()
-  /** Starts that were let in and have not come as far as a place or the line. */
+  /** Admitted starts that have reached neither a slot nor the line. */
   const comingByOrg = new Map<string, number>()
   let coming = 0
   let shed = 0
@@ -54,8 +57,8 @@ export function createSlots({
   }
   return {
     /**
-     * Takes a place, or the one that is kept for it. Without one the run waits, and false is the
-     * answer; the line is bounded, and what does not fit in is left to the sweep.
+     * Takes a slot, or the slot that is reserved for the run. Without a slot the run joins the
+     * line, and the result is false. Runs that a full line turns away are left to the sweep.
      */
     acquire({ id, orgId }: Waiting): boolean {
       if (kept.delete(id)) return true
@@ -70,13 +73,13 @@ export function createSlots({
       }
       return false
     },
-    /** Gives the place back, after so many milliseconds of use. */
+    /** Frees the slot, after so many milliseconds of use. */
     release(id: string, ms?: number): void {
       if (free(id) && ms !== undefined) meanMs += (ms - meanMs) / 16
     },
     /**
-     * The first in line that may be driven now. Its place is kept until it enters or gives up:
-     * whoever comes meanwhile does not overtake it.
+     * Reserves a slot for the first waiting run that may start. Later runs cannot overtake it until
+     * it takes the slot or gives it up.
      */
     reserveNext(): Waiting | undefined {
       if (waiting.size === 0 || taken.size >= activeMax) return undefined
@@ -88,11 +91,11 @@ export function createSlots({
       }
       return undefined
     },
-    /** Gives back a place that was kept and is not wanted; false where there is none. */
+    /** Frees a slot that was reserved and is not needed. False where none was reserved. */
     cancelReservation: (id: string): boolean => kept.has(id) && free(id),
     /**
-     * SHEDDING when a new run of this organisation would only stand in a line that is full. To be
-     * told when it has come to its place or there, or nowhere: until then it counts.
+     * Throws SHEDDING when a new run of this organisation would only join a full line. Call the
+     * result once the run has a slot, waits, or failed: until then the start counts.
      */
     admit(orgId: string): () => void {
       const slots = activeMax - taken.size
@@ -120,7 +123,7 @@ export function createSlots({
       )
       throw fault('SHEDDING', { seconds: Math.ceil(retryAfterMs / 1000) }, { retryAfterMs })
     },
-    /** Who waits, or was called and has not come. */
+    /** Runs that wait, or whose reserved slot is not taken yet. */
     line: (): Waiting[] => [
       ...[...kept].map(id => ({ id, orgId: taken.get(id)! })),
       ...waiting.values(),

@@ -1,5 +1,5 @@
-// Drives runs: takes a place and the lease, folds the journal, lets the loop go on from there,
-// settles or parks, and lets go when told to.
+// Drives runs: takes a slot and the lease, folds the journal, lets the loop go on from there, then
+// settles or parks. Releases a run when told to.
 import { fault, hasCode } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Ledger } from '#ports/billing.ts'
@@ -27,7 +27,7 @@ type Active = {
   readonly cancellation: Cancellation
   readonly spans: RunSpans
   readonly since: number
-  /** Its former driver died or hung. */
+  /** The former driver died or hung. */
   readonly died: boolean
   /** The storage's epoch before the lease was taken. */
   readonly before: number
@@ -49,12 +49,9 @@ export type DriverDeps = {
   transcripts: Pick<Transcripts, 'note'>
 }
 
-/**
- * How long a body that acts on the world may go on after the hand-over was asked for, in
- * milliseconds.
- */
+/** How long a tool's body may go on after a hand-over was requested, in milliseconds. */
 const handoverMs = 3000
-/** A model that deliberates may be silent for so many times as long. */
+/** A model that reasons may be silent this many times as long. */
 const reasoningPatience = 3
 
 export function createDriver({
@@ -77,10 +74,7 @@ export function createDriver({
   let closing = false
   let idle: (() => void) | undefined
 
-  /**
-   * Lets go of a run that waits for its user; false when an answer has come meanwhile, beyond those
-   * that the journal has.
-   */
+  /** Releases a run that waits for its user. False: an answer came that the journal lacks. */
   const park = async (run: Run, open: readonly Asked[], answered: number): Promise<boolean> => {
     const nextCheckAt = Math.min(...open.map(({ data }) => Date.parse(String(data['expires_at']))))
     const unheard = {
@@ -101,7 +95,7 @@ export function createDriver({
     )
   }
 
-  /** Another process may go on at once. */
+  /** Frees the lease, so that another process goes on at once. */
   const release = (run: Run) =>
     store
       .tenant(run)
@@ -143,7 +137,7 @@ export function createDriver({
     const stream = streamOf(run.id)
     const state = fresh ? emptyState() : await readState(events, stream)
     if (state.epoch > run.epoch) return
-    // A lease that was lost to a full disk is nobody's, and its number the next driver's.
+    // If a full disk lost the lease, this driver has none, and the next driver gets the same epoch.
     if (store.epoch() !== before) throw fault('STORAGE_FULL')
     const journal = createJournal(events, stream, state, {
       bytesMax: eventlog.limits.appendBytesMax,
@@ -151,8 +145,8 @@ export function createDriver({
     })
     if (!state.terminal) journal.write(leaseTaken(run.epoch, owner, died))
     if (!fresh) {
-      // What ended the driver before may end this one at once: that it came so far must be known
-      // then.
+      // Whatever ended the former driver may end this one at once. Its start must be on disk first,
+      // so that deaths are counted.
       await journal.settled()
       await eventlog.durable()
     }
@@ -173,7 +167,7 @@ export function createDriver({
     entry.spans
       .driving(() => drive(entry, fresh))
       .catch((error: unknown) => {
-        // Another driver has it, or nothing can be written now: the sweep goes on when it can.
+        // Another driver has the run, or nothing can be written now. The sweep continues it later.
         if (!hasCode(error, 'STREAM_MOVED'))
           log('warn', 'run.left', { run: run.id, organisation: run.orgId, error })
       })
@@ -185,7 +179,7 @@ export function createDriver({
         callNext()
       })
   }
-  /** Calls from the line as many as there are places for. */
+  /** Starts waiting runs for as long as there are slots. */
   const callNext = (): void => {
     for (let next = slots.reserveNext(); next && !closing; next = slots.reserveNext())
       startWaiting(next)
@@ -202,8 +196,8 @@ export function createDriver({
   }
 
   /**
-   * Takes a place and the lease, where it is free, and drives. False when it must wait, or is
-   * somebody else's.
+   * Takes a slot and the lease, if the lease is free, and drives. False: the run must wait, or
+   * another process has it.
    */
   const claim = async (seen: Run): Promise<boolean> => {
     if (closing || active.has(seen.id) || !lease.isFree(seen) || !slots.acquire(seen)) return false
@@ -241,14 +235,12 @@ export function createDriver({
     claim,
     startNext,
     isActive: (runId: string) => active.has(runId),
-    /**
-     * A run that this process has just placed, with its lease in hand and nothing in its journal.
-     */
+    /** Drives a run that this process has just placed with its lease. The journal is empty. */
     begin(placed: Run) {
       if (!closing && slots.acquire(placed)) start(placed, true)
     },
     stop: (runId: string, reason: StopReason) => active.get(runId)?.cancellation.stop(reason),
-    /** Moves each lease's beat; finds out which are lost, cancelled or silent. */
+    /** Increments the beat of each lease. Finds out which runs are lost, cancelled or silent. */
     async heartbeat(): Promise<void> {
       await Promise.all(
         [...active.values()].map(async ({ run, cancellation }) => {
@@ -265,11 +257,11 @@ export function createDriver({
         }),
       )
     },
-    /** Gives every lease back, so that another process goes on at once. */
+    /** Releases every lease, so that another process goes on at once. */
     async close(): Promise<void> {
       closing = true
       for (const { cancellation } of active.values()) cancellation.stop('handover')
-      // Who stands in the line has been given a lease of this process, too.
+      // Runs that wait for a slot may hold a lease of this process, too.
       await Promise.all(
         slots.line().map(({ id, orgId }) =>
           store

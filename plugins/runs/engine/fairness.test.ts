@@ -1,5 +1,5 @@
-// Who is driven when, over the API: the model's answers are held back, so that the order of its
-// calls tells who was let in.
+// Which run is driven when, over the API. The model's answers are held back, so the order of its
+// calls shows which run got a slot.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { fault } from '#kernel'
@@ -15,7 +15,7 @@ import {
 import { door, lastWords, says } from '../../../test/support/scripted-model.ts'
 import { Runs } from '../collections.ts'
 
-/** No sweep comes to help: what is driven is driven by those that leave. */
+/** Without a sweep, runs start only when others leave. */
 const settings = { RUNS_SWEEP_MS: '600000', RUNS_LEASE_MS: '600000' }
 type Caps = { active: number; perOrg: number }
 

@@ -1,4 +1,4 @@
-// Who may take a run: one rule, for everybody who wants to drive it.
+// Who may take a run: one rule for every driver.
 import type { KernelInfo } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
@@ -9,8 +9,8 @@ type Seen = { readonly epoch: number; readonly beat: number; readonly since: num
 export type Lease = ReturnType<typeof createLease>
 
 /**
- * Runs of others whose beat is remembered, about 150 bytes each: what is beyond them is seen for
- * the first time again.
+ * Runs of other drivers whose beat is remembered, about 150 bytes each. A run beyond this number
+ * counts as seen for the first time.
  */
 const seenMax = 100_000
 
@@ -29,14 +29,14 @@ export function createLease({
 }) {
   const beats = new Map<string, Seen>()
   /**
-   * Runs of this driver that it dropped without an end: whatever was in its way gets the time of a
-   * lease to go away.
+   * Runs that this driver dropped without an end. The driver takes such a run again only after the
+   * time of a lease, so that the cause may go away.
    */
   const broken = new Set<string>()
 
   /**
-   * The beat has not moved for so long, by this process's own steady clock: no two clocks are
-   * compared.
+   * Whether the beat has not moved for `ms`, by this process's own steady clock. Clocks of two
+   * processes are never compared.
    */
   const stoodStill = (run: Run, ms: number): boolean => {
     const seen = beats.get(run.id)
@@ -49,8 +49,9 @@ export function createLease({
   return {
     stoodStill,
     /**
-     * Nobody has it, this driver has it, or whoever has it is dead: at once where no other process
-     * can be, else when its beat stood still. A living driver keeps its run, whoever asks.
+     * A run is free when nobody has it, when this driver has it, or when its driver is dead. Where
+     * no other process can exist, a foreign owner is dead at once; else when its beat stood still.
+     * A living driver keeps its run, whoever asks.
      */
     isFree: (run: Run): boolean =>
       run.owner === undefined ||
@@ -59,8 +60,8 @@ export function createLease({
       stoodStill(run, config.lease_ms),
     taken: (runId: string): void => void broken.delete(runId),
     /**
-     * This driver is not at work on the run any more. Where it could neither end it nor give its
-     * lease back, the lease still names it.
+     * This driver no longer works on the run. Where it could neither end the run nor release the
+     * lease, the lease still names it.
      */
     dropped: (runId: string): void => void broken.add(runId),
     /** Forgets runs that are not open any more. */

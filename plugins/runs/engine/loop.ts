@@ -1,5 +1,5 @@
-// One run, step by step, from wherever its journal stands: to its end, or to a question that only
-// its user can answer.
+// Carries one run on, step by step, from where its journal stands. It stops at the run's end, or at
+// a question that only its user can answer.
 import { fault, hasCode, isFault } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Ledger } from '#ports/billing.ts'
@@ -46,8 +46,8 @@ export type LoopDeps = {
   readonly durable: () => Promise<void>
 }
 /**
- * How a driver leaves a run: ended, waiting for its user, or with nothing to say because it must
- * stop.
+ * How a driver leaves a run: ended, or waiting for its user. Undefined: the driver must stop and
+ * writes nothing more.
  */
 export type Left = { readonly ending: Ending } | { readonly waits: readonly Asked[] } | undefined
 
@@ -73,7 +73,7 @@ export function createLoop({
     replansMax: config.replans_max,
   }
 
-  /** What was used up to here, accepted or not: what a run that ends early is charged for. */
+  /** The usage so far, accepted or not. A run that ends early is charged for it. */
   const usedBy = (journal: Journal): Ending['usage'] => {
     const step = currentStep(journal.state)
     const sum = usageOf(journal.state)
@@ -89,7 +89,7 @@ export function createLoop({
     }
   }
   const tokensOfTools = createToolCount()
-  /** What killed its drivers, where it did so too often. */
+  /** Names the call in which drivers died too often. */
   const fatalIn = ({ state }: Journal): string | undefined => {
     const calls = callsUnderWay(state).filter(({ deaths }) => deaths >= config.deaths_max)
     if (calls.length > 0)
@@ -236,7 +236,7 @@ export function createLoop({
     }
   }
 
-  /** What an error leads to; undefined: this driver has nothing more to say. */
+  /** The ending that an error leads to. Undefined: this driver writes nothing more. */
   const endingAfter = (
     error: unknown,
     run: Run,
@@ -250,7 +250,7 @@ export function createLoop({
       return stopped === 'cancelled'
         ? { terminal: { type: 'done', status: 'cancelled' }, usage, charged: true }
         : undefined
-    // Storage that fails ends nothing: another driver goes on when it is back.
+    // A storage failure does not end the run: another driver continues it when the storage is back.
     if (isFault(error) && ['STORAGE_FULL', 'UNAVAILABLE', 'STOPPING'].includes(error.code))
       return undefined
     if (hasCode(error, 'INSUFFICIENT_CREDITS'))

@@ -1,5 +1,5 @@
-// What a run does next, from its state alone: think, call tools, note something, or end. No clock,
-// no port: the same state gives the same action.
+// Decides what a run does next, from its state alone: think, call tools, note something, or end. It
+// uses no clock and no port, so the same state always gives the same action.
 import type { NewEvent } from '#ports/eventlog.ts'
 import { detailCharsMax, reportFailure, stepsIn } from '../prompt/planning.ts'
 import { event, stepBegins, type Purpose, type Terminal } from '../journal/records.ts'
@@ -31,7 +31,7 @@ const end = (terminal: Terminal): Action => ({ do: 'end', terminal })
 const planStep = (index: number, status: string, detail = ''): NewEvent =>
   event('plan_step', { index, status, detail: detail.slice(0, detailCharsMax) })
 
-/** How many answers in a row, for the same thing, asked for tools. */
+/** Counts the model calls in a row, for the same purpose, that asked for tools. */
 function roundsOf({ steps }: State, purpose: Purpose): number {
   let rounds = 0
   for (
@@ -53,7 +53,7 @@ function begin(
   // The first model call of a run that answers at once needs no record of its own.
   const before =
     step === 0 && purpose === 'answer' ? noted : [...noted, stepBegins({ step, purpose })]
-  // What needed tools was the plan's work; the answer tells of it.
+  // After a plan, the steps have used the tools. The answer only tells of their results.
   const mayCall = purpose === 'work' || (purpose === 'answer' && state.plan.length === 0)
   return {
     do: 'think',
@@ -133,7 +133,7 @@ export function nextAction(
       >),
       before: [],
     }
-  // A model that calls tools which it was not offered any more is not listened to.
+  // At its last call the model is offered no tools. Calls that it makes all the same are ignored.
   const spent =
     step.index + 1 >= bounds.stepsMax || roundsOf(state, step.purpose) >= bounds.roundsMax
   if (failureOf(step) === undefined && !spent) {

@@ -1,5 +1,5 @@
-// What a driver finds that another one left, made by hand at the points that a kill hits only by
-// chance.
+// Runs that another driver left. Their journals are made by hand, at points that a kill hits only
+// by chance.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { memoryEventlog } from '#adapters/eventlog/memory.ts'
@@ -19,8 +19,8 @@ const settings = { RUNS_SWEEP_MS: '50', RUNS_LEASE_MS: '300' }
 type Started = { run_id: string; session_id: string }
 
 /**
- * A run as a dead process left it: placed, its session held, its credits too. `change` says how far
- * it came.
+ * A run as a dead process left it: placed, with its session and its hold. `change` says how far it
+ * had come.
  */
 async function abandoned(
   server: TestServer,

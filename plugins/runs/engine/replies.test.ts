@@ -1,5 +1,5 @@
-// Answers to questions over the API: in any order, by the label, without the id; and while a driver
-// is at work on other calls of the same answer.
+// Answers to questions over the API: in any order, by the label, without the id. Also while a
+// driver works on other calls of the same answer.
 import { Type as t } from 'typebox'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -105,7 +105,7 @@ test('two questions of one answer are each answered once, in any order', async (
     )
     assert.is((await respond(one, id, { question_id: order[0], answer: 'a' })).status, 200)
     assert.equal([(await respond(one, id, { question_id: order[0], answer: 'b' })).status], [409])
-    // The one that is left needs no id.
+    // The last open question needs no id.
     const left = await respond(one, id, { answer: 'b' })
     assert.equal([left.status, (left.body as { question_id: string }).question_id], [200, order[1]])
     const list = await one.read(id)
@@ -199,7 +199,7 @@ test('an answer leaves the run with its busy driver: no tool runs twice', async 
     assert.is((await respond(b, id, { question_id: question, answer: 'a' })).status, 200)
     const after = await b.run(id)
     assert.equal([after.owner, after.epoch], [before.owner, before.epoch])
-    // The sweeps of both pass by.
+    // Meanwhile both processes sweep.
     await new Promise(resolve => setTimeout(resolve, 150))
     slow.open()
     const results = dataOf(await a.read(id), 'tool_result')

@@ -1,5 +1,6 @@
-// Answers to the questions of a run, as its document takes them: each question once, in any order,
-// by whoever comes first, its user or its deadline. The driver takes them over into the journal.
+// Takes replies to a run's questions into the run's document. Each question gets one reply, in any
+// order: from its user, or from its deadline.
+// The driver takes the replies over into the journal.
 import { fault, type Json } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
@@ -11,14 +12,14 @@ import { readState } from '../journal/journal.ts'
 import { answerFor } from '../tools/questions.ts'
 import { askedIn, type Asked, type CallState, type State } from '../journal/state.ts'
 
-/** Others answer other questions of the same run: so often is it looked at again. */
+/** How often the run is read again while other replies change it. */
 const triesMax = 20
 
 const closed = (why: string) => fault('QUESTION_CLOSED', { why })
-/** Replies that the document holds; the second field is that of earlier versions. */
+/** The replies that the document holds. Earlier versions stored one in the field `reply`. */
 export const repliesOf = ({ replied = [], reply }: Run): readonly Reply[] =>
   reply ? [reply, ...replied] : replied
-/** Those that the journal has not taken over. */
+/** The replies that the journal lacks. */
 const pendingOf = (run: Run, state: State): Reply[] => {
   const answered = new Set(
     askedIn(state)
@@ -61,8 +62,8 @@ export type Replies = ReturnType<typeof createReplies>
 
 export function createReplies({ store, eventlog, clock, config }: Deps) {
   /**
-   * Adds what `make` says of the run as it stands; undefined where it says nothing. Nobody else has
-   * replied since it was read.
+   * Adds the replies that `make` returns for the run's current state; undefined where there are
+   * none. A condition ensures that no other reply came since the run was read.
    */
   const add = async (
     seen: Run,
@@ -97,8 +98,8 @@ export function createReplies({ store, eventlog, clock, config }: Deps) {
   }
   return {
     /**
-     * Takes the answer to one question; without an id, to the only one that is open. INVALID_FIELD,
-     * NOT_FOUND, QUESTION_CLOSED.
+     * Takes the answer to one question; without an id, to the only one that is open. Throws
+     * INVALID_FIELD, NOT_FOUND or QUESTION_CLOSED.
      */
     async answer(
       run: Run,
@@ -119,7 +120,7 @@ export function createReplies({ store, eventlog, clock, config }: Deps) {
       })
       return { run: taken!, questionId: answered }
     },
-    /** Every question whose time is over; undefined where there is none. */
+    /** Replies to every question whose deadline has passed; undefined where there is none. */
     expire: (run: Run): Promise<Run | undefined> =>
       add(run, (state, pending) => {
         const isDue = ({ asked, answered }: Question) =>

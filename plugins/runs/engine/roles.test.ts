@@ -1,5 +1,4 @@
-// A process that answers requests and drives nothing, and one that drives runs and answers nothing,
-// on one storage.
+// Two processes on one storage: one only answers requests, the other only drives runs.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import {
@@ -23,7 +22,7 @@ import { Runs } from '../collections.ts'
 
 const play: Play = request => says(`heard: ${lastWords(request)}`)
 const shared = { AUTH_SECRET: 'the same for both of them, as it must be' }
-/** One storage under two processes; neither can tell that the other is not a machine away. */
+/** Two processes on one storage. Neither can tell whether the other is on the same machine. */
 async function pair(workerPlay: Play = play, env: Record<string, string> = {}) {
   const given = lasting({ exclusive: false })
   const api = await startEngine(
@@ -63,7 +62,7 @@ test('a worker answers whether it is well, and nothing else', async () => {
   await Promise.all([api.stop(), worker.stop()])
 })
 
-// Neither a beat nor a sweep would help within the time of these tests.
+// Beats and sweeps are too slow to help within the time of these tests.
 const unhelped = { RUNS_LEASE_MS: '600000', RUNS_SWEEP_MS: '600000' }
 
 test('a run is stopped at a process that does not drive it', async () => {

@@ -1,5 +1,5 @@
-// Patience, on a clock that moves when it is told to: a silent model, the pauses between tries, a
-// tool that takes long, a hand-over.
+// Timeouts, on a clock that the test moves: a silent model, pauses between tries, a slow tool, a
+// hand-over.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { manualClock } from '#adapters/clock/manual.ts'
@@ -27,7 +27,7 @@ import { Runs } from '../collections.ts'
 import { createCancellation } from '../steps/cancellation.ts'
 
 const stallMs = 10_000
-/** Beats come every second; nothing else of the engine needs the time. */
+/** Beats come every second. Nothing else in the engine needs the clock. */
 const env = { RUNS_STALL_MS: String(stallMs), RUNS_LEASE_MS: '3000', RUNS_SWEEP_MS: '1000' }
 const timed = async (play: Play, more: Parameters<typeof startEngine>[1] = {}) => {
   const clock = manualClock(Date.now())
@@ -37,8 +37,8 @@ const timed = async (play: Play, more: Parameters<typeof startEngine>[1] = {}) =
     given: { clock, ...more.given },
   })
   /**
-   * A stop takes time, too: it looks again and again for connections that are idle, and has
-   * patience with what acts.
+   * Stops the server and moves the clock meanwhile: a stop polls for idle connections, and waits
+   * for tools' bodies.
    */
   const stop = async () => {
     let over = false
@@ -124,7 +124,7 @@ test('the next try waits a doubling pause, or the one that the provider asks for
     return at.length === 4
   })
   assert.is(saidIn(await engine.read(id)), 'answered')
-  // Between half of it and all of it, by chance.
+  // Each pause is a random time between half of its bound and the bound.
   for (const [i, least, most] of [
     [0, 125, 250],
     [1, 250, 500],
@@ -173,7 +173,7 @@ test("a pause, or a tool that takes long, is not the model's silence", async () 
   await stop()
 })
 
-/** A run whose tool `act` acts on the world. */
+/** A run whose tool `act` has effects. */
 async function acting(run: Tool['run'], effect?: Tool['effect']) {
   const engines = lasting()
   const play: Play = request =>
@@ -196,7 +196,7 @@ async function acting(run: Tool['run'], effect?: Tool['effect']) {
     given: { storage: engines.storage, eventlog: engines.eventlog },
   })
   const { run_id: id } = await engine.chat('do it')
-  // It gets no place. At the hand-over its lease is given back: that tells that it has begun.
+  // This run gets no slot. The hand-over frees its lease, and so shows that it has begun.
   const { run_id: idle } = await engine.chat('nothing')
   const handingOver = () =>
     until('the hand-over has begun', async () => {

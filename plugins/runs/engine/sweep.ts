@@ -1,5 +1,5 @@
-// Finds every run that is not closed and that nobody drives. The wake-ups are hints; this is the
-// promise.
+// Finds every run that is open and that no driver has. Wake-ups are hints and may be lost; the
+// sweep guarantees that each run goes on.
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage, Where } from '#ports/storage.ts'
@@ -10,7 +10,7 @@ import type { Replies } from './replies.ts'
 import type { Admit } from '../admission/admit.ts'
 import { rest, withdraw } from '../sessions/session-queue.ts'
 
-/** An admission takes milliseconds; one that is this old lost its process. */
+/** An admission takes milliseconds. One that is this old has lost its process. */
 const admissionMsMax = 10_000
 
 type Deps = {
@@ -50,7 +50,7 @@ export function createSweep({ store, clock, log, driver, admission, replies, lea
     }
     await driver.claim(run)
   }
-  /** A question's time is over. */
+  /** Ends the questions whose deadline has passed. */
   const expire = async (run: Run): Promise<void> => {
     if (run.phase !== 'placed' || run.status !== 'waiting') return
     const expired = await replies.expire(run)

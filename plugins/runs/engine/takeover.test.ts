@@ -1,5 +1,5 @@
-// What a driver makes of a run that another one left: journals made by hand, ended where a process
-// may die, then driven over the real server.
+// How a driver continues a run of another. Journals are made by hand, end where a process may die,
+// and are then driven over the real server.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { fault } from '#kernel'
@@ -39,7 +39,7 @@ const tool = (name: string, more: Partial<Tool> = {}): Tool => ({
   },
   ...more,
 })
-/** So many bodies are cut short by a storage that is away. */
+/** How many bodies a storage that is away cuts short. */
 let falls = 1
 let awayCode: 'UNAVAILABLE' | 'STOPPING' = 'UNAVAILABLE'
 const away = () =>
@@ -85,7 +85,7 @@ const ended = (name: string, id = 'c1') =>
     artifact_id: null,
   })
 const accepted = modelCallAccepted({ step: 0, attempt: 1, ...usage })
-/** What the next driver made of it, from where the other one stood. */
+/** Returns how the next driver continued the run. */
 const goOn = async (
   records: readonly NewEvent[],
   change: Parameters<typeof engine.left>[1] = {},

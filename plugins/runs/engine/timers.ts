@@ -1,4 +1,5 @@
-// What the engine does by the clock: move the leases' beats, sweep, and let go of what is old.
+// The engine's timers: move the beats of leases, sweep, apply retention, and catch up the search
+// index.
 import type { KernelInfo, Broadcasting } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -43,12 +44,13 @@ export function startTimers({
   }
   const work = () => {
     void every(Math.ceil(config.lease_ms / 3), 'beat', () => driver.heartbeat())
-    // Not before this generation serves, and alone: until then nobody knows the tools that others
-    // bring, and the generation before sweeps too. What that gave back goes on at once.
+    // The sweep waits until this generation serves and the former one has stopped. Before that,
+    // tools of other plugins are unknown, and the former generation sweeps, too.
+    // The first sweep takes up at once the runs that the former generation released.
     void host.previousDrained().then(() => every(config.sweep_ms, 'sweep', sweep))
     void transcripts.begin().catch((error: unknown) => log('warn', 'search', { error }))
-    // Not at once: a process has better things to do when it starts, and several that start
-    // together come apart.
+    // Not at once: a starting process has more urgent work. The random part spreads processes that
+    // start together.
     void clock.sleep(config.retention_ms * (0.2 + 0.2 * clock.random()), signal).then(
       () =>
         void Promise.all([
@@ -60,7 +62,7 @@ export function startTimers({
   }
   defer(() => driver.close())
   if (host.role !== 'api') work()
-  // At its next beat the driver would see it, too.
+  // This is a hint. Without it the driver sees the cancel at its next beat.
   defer(
     peers.subscribe(cancelledTopic, data =>
       driver.stop((data as { runId: string }).runId, 'cancelled'),

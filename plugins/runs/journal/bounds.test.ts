@@ -1,5 +1,5 @@
-// Texts and calls that are large, over the API: limits of stores are in bytes, and what is beyond
-// them is an error of that one thing.
+// Large texts and calls, over the API. Limits of stores are in bytes. A text or call beyond them
+// fails by itself.
 import { Type as t } from 'typebox'
 import fc from 'fast-check'
 import { test } from 'uvu'

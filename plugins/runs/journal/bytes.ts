@@ -1,12 +1,16 @@
-// How many bytes a text takes as JSON, and what of it fits into so many: limits of stores are in
-// bytes, texts come in characters.
+// Measures texts in bytes of JSON, and cuts them. Limits of stores are in bytes; texts are counted
+// in characters.
 
 /**
- * More than any character takes: a control character is six bytes (`\u0001`), as is half of a pair.
+ * The most bytes that one character takes as JSON. A control character takes six (`\u0001`), and so
+ * does half of a surrogate pair.
  */
 const bytesPerCharMax = 6
 
-/** Bytes of the character at `at` as JSON, at the most; of a whole pair where one begins there. */
+/**
+ * An upper bound for the bytes of the character at `at` as JSON. A surrogate pair that begins there
+ * counts as one character.
+ */
 function costOf(text: string, at: number): { readonly chars: 1 | 2; readonly bytes: number } {
   const code = text.charCodeAt(at)
   if (code < 0x20 || code === 0x22 || code === 0x5c) return { chars: 1, bytes: bytesPerCharMax }
@@ -20,8 +24,8 @@ function costOf(text: string, at: number): { readonly chars: 1 | 2; readonly byt
 }
 
 /**
- * Where a piece ends that begins at `from` and takes at most so many bytes as JSON; no pair of
- * surrogates is cut.
+ * Returns where a piece ends that begins at `from` and takes at most `bytesMax` bytes as JSON. No
+ * surrogate pair is cut.
  */
 function endOf(text: string, from: number, bytesMax: number): number {
   if ((text.length - from) * bytesPerCharMax <= bytesMax) return text.length
@@ -36,12 +40,16 @@ function endOf(text: string, from: number, bytesMax: number): number {
   return at
 }
 
-/** The beginning of the text that takes at most so many bytes as JSON, quotes not counted. */
+/**
+ * Returns the beginning of the text that takes at most `bytesMax` bytes as JSON, quotes not
+ * counted.
+ */
 export const clip = (text: string, bytesMax: number): string =>
   text.slice(0, endOf(text, 0, bytesMax))
 
 /**
- * The text in pieces of at most so many bytes each; at least one, and each at least a character.
+ * Cuts the text into pieces of at most `bytesMax` bytes each. There is at least one piece, and each
+ * has at least one character.
  */
 export function piecesOf(text: string, bytesMax: number): string[] {
   const pieces: string[] = []
@@ -54,16 +62,19 @@ export function piecesOf(text: string, bytesMax: number): string[] {
   return pieces
 }
 
-/** Exactly, as JSON. */
+/** The exact bytes of the value as JSON. */
 export const jsonBytes = (value: unknown): number =>
   Buffer.byteLength(JSON.stringify(value) ?? 'null')
-/** Whether the text takes at most so many bytes as JSON; a short one is not made JSON to tell. */
+/**
+ * Whether the text takes at most `bytesMax` bytes as JSON. A short text is not serialised to find
+ * out.
+ */
 export const fits = (text: string, bytesMax: number): boolean =>
   text.length * bytesPerCharMax + 2 <= bytesMax || jsonBytes(text) <= bytesMax
 
 /**
- * Levels of arrays and objects within each other; counted without recursion, since this is asked
- * before anything that recurses may see the value.
+ * Counts the levels of nested arrays and objects. It does not recurse: it guards code that recurses
+ * over the value.
  */
 export function depthOf(value: unknown): number {
   let level = [value]

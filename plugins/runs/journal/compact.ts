@@ -1,12 +1,13 @@
-// Of an ended run: the fragments of each stretch of text become one record that still knows where
-// each of them ended, so that a reader who comes back into the middle gets exactly the rest.
+// Compacts the log of an ended run: the fragments of each stretch of text become one record. The
+// record keeps where each fragment ended.
+// So a reader that comes back in the middle of a stretch gets exactly the rest.
 import type { Json } from '#kernel'
 import type { Eventlog, LoggedEvent } from '#ports/eventlog.ts'
 
 type Text = { readonly text: string; readonly step: number; readonly attempt: number }
 /**
- * `lengths`: the characters that each seq of the stretch brought, its last being the record's own
- * seq.
+ * `lengths`: the characters that each seq of the stretch brought. The last of these seqs is the
+ * record's own.
  */
 type Stretch = Text & { readonly lengths?: readonly number[] }
 type Open = {
@@ -19,21 +20,21 @@ type Open = {
 }
 
 const textTypes = new Set(['token', 'reasoning'])
-/** Needed only to take up a model call that broke off. */
+/** The type of record that is needed only to resume a model call that broke off. */
 const forRecovery = 'checkpoint@1'
-/** Characters of JSON that are rewritten at a time, and about what one record holds at most. */
+/** Characters of JSON that are rewritten at a time. One record holds about as many at most. */
 const stretchMax = 200_000
 const pageEvents = 1000
 
 const stretchOf = ({ type, data }: LoggedEvent): Stretch | undefined =>
   textTypes.has(type) ? (data as unknown as Stretch) : undefined
 
-/** How many seqs the event stands for. */
+/** The number of seqs that the event stands for. */
 export const spanOf = (event: LoggedEvent): number => stretchOf(event)?.lengths?.length ?? 1
 
 /**
- * What a reader who has seen everything up to `after` is still to be shown of the event; undefined
- * where there is nothing left of it.
+ * Returns the part of the event that a reader has not seen, where `after` is the last seq that the
+ * reader saw. Undefined: nothing is left of it.
  */
 export function unseen(event: LoggedEvent, after: number): LoggedEvent | undefined {
   const stretch = stretchOf(event)
@@ -44,11 +45,14 @@ export function unseen(event: LoggedEvent, after: number): LoggedEvent | undefin
   return text === '' && seen > 0 ? undefined : { ...event, data: { ...data, text } as Json }
 }
 
-/** What clients may see of a batch whose reader has seen everything up to `after`. */
+/** Returns what clients may see of a batch, where `after` is the last seq that the reader saw. */
 export const shown = (batch: readonly LoggedEvent[], after: number): LoggedEvent[] =>
   batch.flatMap(event => (event.hidden ? [] : (unseen(event, after) ?? [])))
 
-/** Merges what is handed in, in order; `take` empties it. */
+/**
+ * Merges the fragments that `add` receives in order. `take` returns the merged records and empties
+ * the merger.
+ */
 export function createMerger() {
   let merged: LoggedEvent[] = []
   let open: Open | undefined
@@ -101,7 +105,7 @@ export type Compacted = { events: number; kept: number; bytes: number; keptBytes
 const bytesOf = (events: readonly LoggedEvent[]) => Buffer.byteLength(JSON.stringify(events))
 
 /**
- * Rewrites the stream of an ended run, a bounded stretch at a time; may be repeated from anywhere.
+ * Rewrites the stream of an ended run, a bounded stretch at a time. May be repeated from any point.
  * Counts events, and bytes of their JSON, before and after.
  */
 export async function compact(log: Eventlog, stream: string): Promise<Compacted> {

@@ -1,5 +1,5 @@
-// A run that outgrows what was set aside for it sets more aside before its next model call, and not
-// after.
+// Extends the hold of a run that needs more credits than were held. The credits are held before the
+// next model call, not after it.
 import { hasCode } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Usage } from '#ports/models.ts'
@@ -22,8 +22,9 @@ const confirm = async (
 }
 
 /**
- * The intent stands in the journal before the ledger moves, so that the end of the run knows what
- * to give back. INSUFFICIENT_CREDITS when there are not enough.
+ * Holds the credits that the next model call may need. The intent is in the journal before the
+ * ledger changes, so that the end of the run knows what to free.
+ * Throws INSUFFICIENT_CREDITS when there are not enough.
  */
 export async function reserve(
   billing: Ledger,
@@ -47,8 +48,8 @@ export async function reserve(
 }
 
 /**
- * Of a run that was never driven and never will be: what was set aside for it is free again. May be
- * repeated, and may come after its end.
+ * Frees the hold of a run that was never driven and never will be. May be repeated, also after the
+ * run's end.
  */
 export async function giveBack(
   billing: Ledger,
@@ -64,8 +65,8 @@ export async function giveBack(
 }
 
 /**
- * Ends every part of the hold: takes what of `credits` the first hold did not cover, frees the
- * rest. May be repeated from any point.
+ * Ends every part of the hold: captures the share of `credits` that the first hold did not cover,
+ * and frees the rest. May be repeated from any point.
  */
 export async function endParts(
   billing: Ledger,
@@ -79,8 +80,8 @@ export async function endParts(
     const of = partOf(run.id, part)
     const share = isHeld ? Math.min(left, amount) : 0
     left -= share
-    // A hold of nothing takes the key where the hold was never made: a driver that comes back from
-    // the dead cannot make it any more.
+    // A hold of 0 takes the key of a hold that was never made. A former driver that still runs
+    // cannot make that hold any more.
     if (!isHeld)
       await billing.hold(run.orgId, { of, amount: 0 }).catch((error: unknown) => {
         if (!hasCode(error, 'LEDGER_MISMATCH')) throw error

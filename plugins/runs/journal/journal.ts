@@ -1,5 +1,5 @@
-// A run's stream: the events that clients see and, hidden among them, the engine's own records,
-// written by one driver at a time.
+// The writer of a run's stream. It holds the events that clients see and, hidden among them, the
+// engine's own records. One driver writes at a time.
 import { fault } from '#kernel'
 import type { Eventlog, NewEvent } from '#ports/eventlog.ts'
 import { jsonBytes } from './bytes.ts'
@@ -17,20 +17,20 @@ export async function readState(log: Eventlog, stream: string): Promise<State> {
 
 export type Journal = {
   /**
-   * With everything that was written, applied or not: an append that fails ends this driver, and
-   * its state with it.
+   * Includes every record that was written, applied or not. If an append fails, this driver ends,
+   * and its state is dropped.
    */
   readonly state: State
   /**
-   * Adds records that belong together: they stand in the stream all or not at all. They go out in
-   * order, one append at a time, what comes meanwhile in the next.
-   * DOCUMENT_TOO_LARGE, and nothing is added, where they are more than one append may hold. Throws
-   * what a former append failed with.
+   * Adds records that belong together: the stream holds all of them or none. Appends go out in
+   * order, one at a time; records that come meanwhile wait for the next one.
+   * Throws DOCUMENT_TOO_LARGE, and adds nothing, where they are more than one append may hold.
+   * Throws the error of a former append that failed.
    */
   write(...records: NewEvent[]): void
-  /** What an append failed with: nothing more can be written by this driver. */
+  /** The error of an append that failed. After it this driver can write nothing more. */
   failure(): unknown
-  /** So much waits that the writer should pause. */
+  /** Whether so many records wait that the writer should pause. */
   crowded(): boolean
   /** Resolves when all that was written is applied. */
   settled(): Promise<void>
@@ -38,18 +38,20 @@ export type Journal = {
 
 /** How many records may wait for their append before the writer pauses. */
 const pendingMax = 256
-/** Of a record, what is not its data; of one of its fields, what is not a text. */
+/** Upper bounds in bytes: of a record without its data, and of a field without its text. */
 const frameBytes = 100
 const fieldBytes = 30
-/** A character takes no more than this as JSON. */
+/** The most bytes that one character takes as JSON. */
 const charBytesMax = 6
 /**
- * Up to here a bound is enough; to make JSON of each record only to weigh it would be a share of
- * every run.
+ * Up to this size an upper bound is enough. Serialising each record only to measure it would cost a
+ * noticeable share of every run.
  */
 const boundBytesMax = 60_000
 
-/** More than the data takes as JSON; undefined where that is not to be told at a glance. */
+/**
+ * An upper bound for the data's bytes as JSON. Undefined where a field is an array or an object.
+ */
 function boundOf(data: Readonly<Record<string, unknown>>): number | undefined {
   let bytes = frameBytes
   for (const name in data) {
@@ -62,9 +64,9 @@ function boundOf(data: Readonly<Record<string, unknown>>): number | undefined {
   }
   return bytes
 }
-/** As JSON, with the comma behind it. */
+/** The exact bytes as JSON, with the comma behind the record. */
 const exactBytesOf = (record: NewEvent): number => jsonBytes(record) + 1
-/** No less than that: at the most for small ones. */
+/** The exact bytes, or an upper bound for a small record. */
 function bytesOf(record: NewEvent): number {
   const { data } = record
   const bound =
@@ -78,7 +80,7 @@ function sum(records: readonly NewEvent[], bytes: (record: NewEvent) => number):
 }
 
 type Group = { readonly records: readonly NewEvent[]; readonly bytes: number }
-/** The groups that go out in one append: the first, and what fits beside it. */
+/** The number of groups that go out in one append: the first, and those that fit beside it. */
 function batchOf(groups: readonly Group[], bytesMax: number): number {
   let bytes = 0
   let count = 0
@@ -88,14 +90,14 @@ function batchOf(groups: readonly Group[], bytesMax: number): number {
 }
 
 type Options = {
-  /** Of one append. */ readonly bytesMax: number
-  /** Hears of what was applied. */
+  /** Bytes of one append. */ readonly bytesMax: number
+  /** Is told of each applied append. */
   readonly appended?: (last: number, records: readonly NewEvent[]) => void
 }
 
 /**
- * Appends where the reader left off and nowhere else: another writer in between means that the
- * lease is lost, and STREAM_MOVED ends this driver.
+ * Appends right after the last record that was read. If another driver wrote in between, the lease
+ * is lost, and STREAM_MOVED ends this driver.
  */
 export function createJournal(
   log: Eventlog,

@@ -1,4 +1,4 @@
-// Between the end in a run's stream and the end in its document: whoever has read the first finds
+// Between the end in a run's stream and the end in its document. A reader that saw the first finds
 // the answer, and so does the model.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -9,7 +9,7 @@ import { door, says } from '../../../test/support/scripted-model.ts'
 type Message = { id: string; role: string; content: string; status: string }
 
 const doors: { open(): void }[] = []
-/** An engine in which documents of runs are closed only when the door is open. */
+/** An engine that closes documents of runs only when the door is open. */
 async function late() {
   const closing = door()
   const { storage, eventlog } = lasting()
@@ -74,7 +74,7 @@ test('the conversation, its runs and a fork of it have what the stream has told'
   )
   closing.open()
   await closed(id)
-  // When it ended is told to within the moment between the two.
+  // The time of the end may differ by the moment between the two.
   const timeless = (list: Message[]) =>
     list.map(({ id: message, role, content, status }) => [message, role, content, status])
   assert.equal(timeless(await all()), timeless(messages))

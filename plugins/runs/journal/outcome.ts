@@ -1,5 +1,6 @@
-// A run as its stream has it already: its end is written there first, and its document follows when
-// the session has gone on. Whoever has read `done` must find the answer.
+// Shows a run as ended as soon as its stream says so. The end is written to the stream first; the
+// document follows after the session has gone on.
+// A reader that has seen `done` must find the answer.
 import { terminalTypes } from '#contracts/events.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
@@ -12,7 +13,7 @@ import { answerOf, heldBeyond, type State } from './state.ts'
 
 export const isTerminal = ({ type, hidden }: LoggedEvent) =>
   !hidden && (terminalTypes as readonly string[]).includes(type)
-/** What was decided, where its end stands in the stream. */
+/** How the run ended, where the stream holds its terminal event. */
 export const alreadyEnded = ({ terminal, ending }: State): Ending | undefined =>
   terminal && (ending ?? { terminal, usage: { inputTokens: 0, outputTokens: 0 }, charged: false })
 export const statusOf = (terminal: Terminal) =>
@@ -20,7 +21,7 @@ export const statusOf = (terminal: Terminal) =>
 /** What the run may be charged at its end. */
 export const creditsOf = (run: Run, state: State, { usage, charged }: Ending): number =>
   charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0
-/** What its document says of it then. */
+/** The fields of the run's document once it has ended. */
 export const outcomeOf = (state: State, { terminal }: Ending, credits: number, now: number) =>
   ({
     phase: 'closed',
@@ -30,7 +31,9 @@ export const outcomeOf = (state: State, { terminal }: Ending, credits: number, n
     credits,
   }) as const
 
-/** With its texts whole; `summary`: with what of them its document holds. */
+/**
+ * Returns the run with its whole texts. With `summary`, the texts are the excerpts of the document.
+ */
 export type SeenEnded = (run: Run, detail?: unknown) => Promise<Run>
 export const createEnded =
   ({

@@ -1,5 +1,5 @@
-// All state of a run, folded from its stream. Whoever reads the same records comes to the same
-// state, and so to the same next action.
+// All state of a run, folded from its stream. The same records always fold to the same state, and
+// so to the same next action.
 import type { Json } from '#kernel'
 import type { NewEvent } from '#ports/eventlog.ts'
 import type { Checkpoint, ToolCall, Usage } from '#ports/models.ts'
@@ -7,7 +7,7 @@ import type { Ending, Purpose, Terminal } from './records.ts'
 
 export type ToolStatus = 'ok' | 'failed' | 'unknown' | 'declined'
 export type Outcome = { readonly status: ToolStatus; readonly content: string }
-/** What was asked of the user: the event as clients saw it. */
+/** A question to the user: the event as clients saw it. */
 export type Asked = {
   readonly id: string
   readonly kind: 'user_choice' | 'quiz' | 'approval'
@@ -17,14 +17,14 @@ export type Asked = {
 export type Answered = { readonly status: 'answered' | 'expired'; readonly answer: Json }
 export type CallState = {
   readonly call: ToolCall
-  /** Why its arguments were not taken. */
+  /** Why its arguments were refused. */
   readonly refused?: string
   /** The body may have begun. */
   begun: boolean
   asked: Asked | undefined
   answered: Answered | undefined
   outcome: Outcome | undefined
-  /** Drivers that died or hung while it was under way. */
+  /** Drivers that died or hung during this call. */
   deaths: number
 }
 
@@ -33,25 +33,25 @@ export type Step = {
   readonly purpose: Purpose
   /** The newest try of the model call, from 1. */
   attempt: number
-  /** What stands of the text. */
+  /** The text that is kept. */
   text: string
   /**
-   * Characters at its beginning that are not the model's: what sets it apart from the answer before
-   * a tool call.
+   * Characters at the beginning of `text` that are no output of the model: the separator from the
+   * answer before a tool call.
    */
   lead: number
-  /** The longest text that any try came to: a try that comes further has made progress. */
+  /** The longest text that any try reached. A try that passes it has made progress. */
   furthest: number
   /** Clients were shown something of the newest try. */
   shown: boolean
-  /** Characters that the newest try has deliberated. */
+  /** Characters of reasoning in the newest try. */
   deliberated: number
-  /** What the newest try was asked with, in tokens as estimated; undefined before it is made. */
+  /** Estimated input tokens of the newest try. Undefined before it is made. */
   asked: number | undefined
   calls: CallState[]
-  /** A tool call began and is not whole. */
+  /** The id of a tool call whose arguments are still incomplete. */
   open: string | undefined
-  /** Where the provider can take the answer up again, and the length of the text there. */
+  /** Where the provider can resume the answer, and the length of the text there. */
   checkpoint: (Checkpoint & { readonly keep: number }) | undefined
   accepted: (Usage & { readonly finish: string }) | undefined
 }
@@ -67,23 +67,21 @@ export type State = {
   head: number
   epoch: number
   steps: Step[]
-  /**
-   * Drivers that took over, and model calls that broke off, since anything new was brought forward.
-   */
+  /** Drivers that took over, and model calls that broke off, since the last progress. */
   takes: number
   tries: number
-  /** Drivers that died or hung in the same model call, as far as it had come. */
+  /** Drivers that died or hung in the same model call, since its text last grew. */
   deaths: { readonly step: number; readonly times: number }
   plan: PlanStep[]
-  /** Plans so far; a plan replaces what the former had not begun. */
+  /** Plans so far. A new plan replaces the steps that the former one had not begun. */
   revision: number
-  /** The model call whose text the newest plan was read from. */
+  /** The model call that wrote the newest plan. */
   plannedIn: number
   /** A step of the newest plan failed. */
   planFailed: boolean
   asked: number
   parts: Part[]
-  /** What clients were told last about a conversation that does not fit the model's window. */
+  /** What clients were last told about a conversation that exceeds the model's window. */
   cut: string
   ending: Ending | undefined
   terminal: Terminal | undefined
@@ -124,19 +122,19 @@ export const emptyStep = (index: number, purpose: Purpose): Step => ({
 })
 
 export const currentStep = (state: State): Step | undefined => state.steps.at(-1)
-/** What the user reads: the accepted text of every model call that was for the answer. */
+/** What the user reads: the text of every model call whose purpose was the answer. */
 export const answerOf = ({ steps }: State): string =>
   steps
     .filter(({ purpose }) => purpose === 'answer')
     .map(({ text }) => text)
     .join('')
-/** Every call that has asked its user, the first that asked first. */
+/** Every call that has asked the user, in the order of the questions. */
 export const askedIn = ({ steps }: State): (CallState & { readonly asked: Asked })[] =>
   steps
     .flatMap(({ calls }) => calls)
     .filter((one): one is CallState & { asked: Asked } => one.asked !== undefined)
     .sort((a, b) => a.asked.number - b.asked.number)
-/** Questions that were answered, or whose time was over. */
+/** The number of questions that were answered or have expired. */
 export const answeredIn = (state: State): number =>
   askedIn(state).filter(({ answered }) => answered !== undefined).length
 export const usageOf = ({ steps }: State): Usage =>
@@ -151,7 +149,7 @@ export const heldBeyond = ({ parts }: State): number =>
   parts.reduce((sum, { amount, held }) => sum + (held ? amount : 0), 0)
 
 type Fields = Record<string, never>
-/** The step that a record belongs to; the first one begins without a record of its own. */
+/** The step that a record belongs to. The first step begins without a record of its own. */
 function stepOf(state: State, fields: Fields): Step {
   if (state.steps.length === 0) state.steps.push(emptyStep(0, 'answer'))
   return state.steps[fields['step']!]!
@@ -160,8 +158,8 @@ const callOf = (state: State, fields: Fields): CallState | undefined =>
   state.steps[fields['step']!]?.calls.find(({ call }) => call.id === fields['call_id'])
 
 /**
- * What comes between the answer so far and a further part of it, so that the fragments read well
- * one after the other.
+ * Returns what separates a further part of the answer from the part before it. Clients join the
+ * fragments as they come.
  */
 export function separatorBefore({ steps }: State, index: number): string {
   const before = steps.findLast(
@@ -172,22 +170,22 @@ export function separatorBefore({ steps }: State, index: number): string {
 }
 
 /**
- * The model call that is under way or comes next; undefined while tools are called, or nothing is
- * left to do.
+ * The model call that is under way or comes next. Undefined while tools are called, or when nothing
+ * is left to do.
  */
 export function modelCallIn(state: State): number | undefined {
   const step = currentStep(state)
   if (!step?.accepted) return step?.index ?? 0
   return step.calls.length > 0 && callsUnderWay(state).length === 0 ? step.index + 1 : undefined
 }
-/** Tool calls whose bodies may be at work; before any has begun, the one that is next. */
+/** Tool calls whose bodies may be running. Where none has begun, the next call. */
 export function callsUnderWay(state: State): CallState[] {
   const step = currentStep(state)
   const open = step?.accepted ? step.calls.filter(({ outcome }) => outcome === undefined) : []
   const begun = open.filter(one => one.begun)
   return begun.length > 0 ? begun : open.slice(0, 1)
 }
-/** A driver died or hung: in what it was at, as far as the journal tells. */
+/** Counts the death of a driver against what the journal shows as under way. */
 function died(state: State): void {
   if (state.ending || state.terminal) return
   for (const one of callsUnderWay(state)) one.deaths++
@@ -232,7 +230,7 @@ const folds: Readonly<Record<string, (state: State, fields: Fields) => void>> = 
   reasoning: (state, fields) => {
     const step = stepOf(state, fields)
     step.shown = true
-    // A plan and the work on it are shown as deliberation: the answer is what comes after them.
+    // The text of a plan and of its steps is shown as reasoning. The answer comes after them.
     const text: string = fields['text']!
     if (step.purpose === 'answer') step.deliberated += text.length
     else grow(state, step, text)
@@ -273,7 +271,7 @@ const folds: Readonly<Record<string, (state: State, fields: Fields) => void>> = 
   },
   'checkpoint@1': (state, fields) => {
     const step = stepOf(state, fields)
-    // In the middle of a call there is nothing to take up: the first half of its arguments is not
+    // Within a tool call the checkpoint is of no use: the first half of the call's arguments is not
     // kept.
     if (step.open === undefined)
       step.checkpoint = { response: fields['response']!, at: fields['at']!, keep: step.text.length }
@@ -348,7 +346,10 @@ const folds: Readonly<Record<string, (state: State, fields: Fields) => void>> = 
 const asks = ['user_choice', 'quiz', 'approval'] as const
 const isAsk = (type: string): type is Asked['kind'] => (asks as readonly string[]).includes(type)
 
-/** Adds a record, in its place or as the next. Types that newer versions write change nothing. */
+/**
+ * Folds one record into the state; without `seq` it is the next one. Types that only newer versions
+ * know change nothing.
+ */
 export function foldOne(state: State, record: NewEvent & { readonly seq?: number }): State {
   const { seq = state.head + 1, type, data } = record
   state.head = seq

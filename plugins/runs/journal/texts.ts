@@ -1,18 +1,21 @@
-// A run's message and its answer, where they are too long for its document: that holds an excerpt,
-// and a stream of their own holds them whole for as long as there is the run.
+// Long messages and answers of runs. The run's document holds an excerpt. A stream for each text
+// holds the whole text for as long as the run exists.
 import { hasCode } from '#kernel'
 import type { Eventlog, ScopedEventlog } from '#ports/eventlog.ts'
 import { clip, fits, piecesOf } from './bytes.ts'
 import { textStreamOf, type LongText, type Run } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 
-/** Of one record of such a stream, as JSON; and how many are read at a time. */
+/** Bytes of one record of such a stream, as JSON; and how many records are read at a time. */
 const pieceBytesMax = 262_144
 const pageRecords = 16
 
 export type Texts = ReturnType<typeof createTexts>
 
-/** Writes what of the text is not there yet: it is cut in the same places by whoever writes it. */
+/**
+ * Writes the pieces that the stream lacks. Every writer cuts the text at the same places, so that
+ * two writers do no harm.
+ */
 async function keep(log: Eventlog, stream: string, text: string, bytesMax: number): Promise<void> {
   const pieces = piecesOf(text, bytesMax)
   for (;;) {
@@ -23,7 +26,7 @@ async function keep(log: Eventlog, stream: string, text: string, bytesMax: numbe
         expect: last,
       })
     } catch (error) {
-      // Another process writes the same.
+      // Another process appended the same piece.
       if (!hasCode(error, 'STREAM_MOVED')) throw error
     }
   }
@@ -47,7 +50,7 @@ export function createTexts({
 }) {
   const excerptBytesMax = config.excerpt_bytes_max
   const bytesMax = Math.min(pieceBytesMax, Math.floor(eventlog.limits.appendBytesMax / 2))
-  /** What the document is to hold of it. */
+  /** Returns what the run's document holds of the text. */
   const shorten = async (
     { orgId, id }: Pick<Run, 'orgId' | 'id'>,
     which: LongText,
@@ -62,8 +65,8 @@ export function createTexts({
   })
   return {
     /**
-     * The run as its document holds it. Before the document is written: whoever finds one finds its
-     * texts.
+     * Returns the run as its document holds it. Call it before the document is written, so that
+     * whoever finds the document finds the texts.
      */
     async stored(run: Run): Promise<Run> {
       const message = await shorten(run, 'message', run.request.message)
@@ -75,7 +78,7 @@ export function createTexts({
         ? asked
         : { ...asked, ...(await this.answered(asked, run.answer)) }
     },
-    /** What the document is to hold of the answer. */
+    /** Returns what the run's document holds of the answer. */
     async answered(
       run: Pick<Run, 'orgId' | 'id' | 'long'>,
       whole: string,
@@ -102,7 +105,7 @@ export function createTexts({
         ...(answer === undefined ? {} : { answer }),
       }
     },
-    /** Of a run that is not there, or goes. */
+    /** Removes the texts of a run that was not stored, or that is being removed. */
     async remove({ orgId, id, long = [] }: Pick<Run, 'orgId' | 'id' | 'long'>): Promise<void> {
       for (const which of long) await eventlog.tenant({ orgId }).remove(textStreamOf(id, which))
     },

@@ -1,4 +1,4 @@
-// What the model is given and what gives way, for conversations, files and results of any size.
+// What the model reads and what is left out, for conversations, files and results of any size.
 import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -28,7 +28,7 @@ type Sizes = {
   results: readonly number[]
 }
 const words = (length: number, mark: string) => mark.repeat(length).slice(0, length)
-/** A run that has called tools, one an answer, and is about to think again. */
+/** A run before its next model call. Each of its answers called one tool. */
 function stateWith(results: readonly number[]): State {
   const records = results.flatMap((length, step) => [
     ...(step > 0 ? [stepBegins({ step, purpose: 'answer' as const })] : []),
@@ -279,7 +279,7 @@ test('a conversation beyond the window goes on; readers are told once what is le
       ['second', 'ssssss', 'third'],
     ],
   )
-  // Results of this run push the past out, then have to give way themselves.
+  // Results of this run displace the past, then are shortened themselves.
   const fourth = await engine.answered('look', { session_id })
   const told = dataOf(fourth, 'context_cut')
   assert.equal(told, [

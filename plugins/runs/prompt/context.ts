@@ -1,5 +1,5 @@
-// What the model is given for one call, and how it is made to fit: the request and this run's own
-// words always, then files, then the past, newest first.
+// Builds what the model reads in one call, and makes it fit. The request and this run's own words
+// always stay; then come files, then past exchanges, the newest first.
 import type { Attachment, Message } from '#ports/models.ts'
 import type { Run } from '../collections.ts'
 import { messagesOf, type Conversation, type ReadAttachment } from './conversation.ts'
@@ -8,7 +8,7 @@ import { estimateTokens, tokensOf } from '../price.ts'
 import type { Purpose } from '../journal/records.ts'
 import type { State } from '../journal/state.ts'
 
-/** What was left out so that the rest fits. */
+/** Counts what was left out. */
 export type Cut = {
   readonly dropped_messages: number
   readonly shortened_results: number
@@ -20,20 +20,20 @@ export type Context = {
   readonly cut: Cut | undefined
 }
 
-/** Characters that stay of a tool's result that has to give way. */
+/** Characters that stay of a tool result that is shortened. */
 const resultExcerptChars = 600
 /**
- * What is said of the rest takes room, too: a result that is only so much longer would not get
- * shorter.
+ * The note about the left-out characters takes room, too. A result that is longer by less than the
+ * note would not get shorter.
  */
 const leftOutChars = 40
 /**
- * The share of what is left, after the request and this run, that files may take before the past
- * gets its part.
+ * The share of the room that files may take before past exchanges get theirs. The room is what the
+ * request and this run leave.
  */
 const attachmentsShare = 0.75
 
-// Making a formatter costs more than everything else in a short run, and most callers are in UTC.
+// Creating a formatter costs more than everything else in a short run, and most callers are in UTC.
 const localTime = (at: number, timeZone: string) =>
   timeZone === 'UTC'
     ? new Date(at).toUTCString()
@@ -41,7 +41,7 @@ const localTime = (at: number, timeZone: string) =>
         at,
       )
 
-/** What this run has said and heard by itself about what its next model call is for. */
+/** The messages of this run itself that matter for the purpose of its next model call. */
 function ownWords({ steps, plan }: State, purpose: Purpose): Message[] {
   const running = plan.findIndex(({ status }) => status === 'running')
   const opening: Message[] =
@@ -88,7 +88,7 @@ const instructionFor = (
     .join('\n'),
 })
 
-/** Shortens the oldest tool results first, until it fits. */
+/** Shortens tool results, the oldest first, until the messages fit. */
 function shorten(
   own: readonly Message[],
   room: number,
@@ -108,8 +108,8 @@ function shorten(
 }
 
 /**
- * The first files whole, as far as they go; the first that does not fit is cut, what follows it is
- * left out.
+ * Takes the first files whole while they fit. The first file that does not fit is cut, and later
+ * files are left out.
  */
 function fitFiles(
   files: readonly ReadAttachment[],

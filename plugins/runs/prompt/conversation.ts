@@ -1,4 +1,4 @@
-// What was said in the session before this run, and what the user put beside the words.
+// Reads the session's messages before this run, and the files that the user attached.
 import type { Attachment, Message } from '#ports/models.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, type Run } from '../collections.ts'
@@ -6,7 +6,7 @@ import type { SeenEnded } from '../journal/outcome.ts'
 import { charsPerToken } from '../price.ts'
 import { withTexts, type ReadTexts } from '../sessions/copies.ts'
 
-/** Past runs that a conversation reaches back to, and their characters. */
+/** Bounds of the history: past runs, and their characters. */
 const historyRunsMax = 50
 const historyCharsMax = 2_000_000
 
@@ -20,9 +20,11 @@ export type Conversation = {
   readonly request: string
   readonly attachments: readonly ReadAttachment[]
 }
-/** `unread`: characters that could have been read, and would not have fitted. */
+/** `unread`: characters that were left out because they would not have fitted. */
 export type ReadAttachment = Attachment & { readonly unread?: number }
-/** Text of uploads by their ids, in that order; of all together, at most so many characters. */
+/**
+ * Reads the texts of uploads, in the order of their ids, with at most `charsMax` characters in all.
+ */
 export type ReadUploads = (
   scope: { readonly orgId: string; readonly userId: string },
   ids: readonly string[],
@@ -43,7 +45,7 @@ type Deps = {
 }
 
 /**
- * `opensSession` spares the look-up where there can be no history. Files of earlier messages come
+ * With `opensSession` there is no history, so nothing is looked up. Files of earlier messages come
  * after those of this one.
  */
 export const createConversation =
@@ -52,7 +54,7 @@ export const createConversation =
     const past: Exchange[] = []
     const ids: string[] = [...(run.request.attachments ?? [])]
     if (!run.opensSession) {
-      // The run before this one may have ended, and its document not have heard of it.
+      // The run before this one may have ended while its document still says that it runs.
       const { items } = await store.tenant(run).find(Runs, {
         where: {
           sessionId: run.sessionId,
@@ -74,7 +76,7 @@ export const createConversation =
         ids.push(...(request.attachments ?? []))
       }
     }
-    // More than the window holds nobody could use.
+    // The model could not read more than its window holds.
     return {
       past,
       request: run.request.message,

@@ -1,17 +1,19 @@
-// Files beside a run: what the user attached, and what grew too long for an event. Both are kept by
-// the files plugin.
+// Files beside a run: attachments of the user, and texts that are too long for an event. The files
+// plugin keeps both.
 import type { ArtifactsApi, SessionOwner, UploadsApi } from '../../files/api.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Sessions, type Run } from '../collections.ts'
 import type { ReadUploads } from './conversation.ts'
 
 /**
- * Characters of one file that a model may be given; the context takes less where its window is
- * small.
+ * Characters of one file that a model may read. The context takes fewer where its window is small.
  */
 const attachmentCharsMax = 500_000
 
-/** NOT_FOUND names the place of an id that is not the user's. What has no text is told as that. */
+/**
+ * Throws NOT_FOUND with the place of an id that is not the user's. For a file without text, a note
+ * takes the text's place.
+ */
 export const createReadUploads =
   ({ uploads }: { uploads: UploadsApi }): ReadUploads =>
   async ({ orgId, userId }, ids, charsMax) => {
@@ -22,7 +24,7 @@ export const createReadUploads =
     })
     return attached.map(({ name, text, status, truncated, chars }) => {
       const unread = Math.max(0, Math.min(chars, attachmentCharsMax) - text.length)
-      // What does not fit the window is told by the context.
+      // Text that does not fit the window is reported by `context_cut`.
       return {
         name,
         text:

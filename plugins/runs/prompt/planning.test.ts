@@ -1,5 +1,5 @@
-// Plan mode over the API: what the model is asked in each phase, what becomes of a step that fails,
-// where plans end, and what a crash in the middle costs.
+// Plan mode over the API: what the model is asked in each phase, how a failed step goes on, and
+// where plans end. Also what a crash costs.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { dataOf, endEngines, saidIn, startEngine, typesOf } from '../../../test/support/engine.ts'
@@ -352,7 +352,7 @@ test('a crash within a step costs that step; the plan and earlier steps stay', a
     stepBegins({ step: 2, purpose: 'work' }),
     shown(2, 'half of it'),
   ]
-  // Where the process died, and how many model calls that leaves: a step begins with one append.
+  // Where the process died, and how many model calls are left. A step begins with one append.
   for (const [records, left] of [
     [planned.slice(0, 2), 5],
     [planned.slice(0, 3), 5],

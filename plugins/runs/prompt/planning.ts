@@ -1,16 +1,16 @@
-// Plan mode: the model writes steps, the engine runs them one after another, a failed one is
-// planned around or reported.
+// Plan mode: the model writes steps, and the engine runs them one after another. After a failed
+// step the model plans anew, or the answer reports the failure.
 import type { Message, ToolSpec } from '#ports/models.ts'
 import type { PlanStep } from '../journal/state.ts'
 
 const titleCharsMax = 300
-/** Of a step's result, for the steps after it and for the reader. */
+/** Characters of a step's result that later steps and readers see. */
 export const detailCharsMax = 4000
 
 const number = /^(?:\*\*)?\d{1,3}[.)](?:\*\*)?\s/
 /**
- * The title in a numbered line. Looked at line by line: one expression for a whole text would begin
- * anew at each of its empty lines.
+ * Returns the title in a numbered line. Each line is matched by itself: one pattern for the whole
+ * text would start again at each of its empty lines.
  */
 function titleIn(line: string): string[] {
   const text = line.trim()
@@ -29,7 +29,7 @@ export function stepsIn(text: string, max: number): string[] {
 }
 
 /**
- * The way in which the model says that a step cannot be done. The engine takes it, no tool does.
+ * With this call the model says that a step cannot be done. The engine handles it; no tool runs.
  */
 export const reportFailure: ToolSpec = {
   name: 'report_failure',

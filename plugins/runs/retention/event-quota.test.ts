@@ -1,5 +1,5 @@
-// An organisation's events within their bound: the oldest ended runs go first, and what goes is
-// told.
+// An organisation's events stay within their bound: the oldest ended runs lose theirs first, and
+// readers are told.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { StorageEngine } from '#ports/storage.ts'

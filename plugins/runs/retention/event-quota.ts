@@ -1,5 +1,5 @@
-// How much the events of ended runs take, by organisation; beyond a bound the oldest are forgotten
-// but for their ends.
+// Bounds the bytes of events that each organisation's ended runs keep. Beyond the bound the oldest
+// runs lose their events, except for their ends.
 import { hasCode } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Eventlog, ScopedEventlog } from '#ports/eventlog.ts'
@@ -9,12 +9,12 @@ import type { RunsConfig } from '../config.ts'
 
 export const crowdingReason =
   'retention: organisations whose ended runs keep more events than they may'
-/** Events at the end of a log among which the decision of the end is looked for. */
+/** The record of the end is searched in so many events at the end of a log. */
 const tailEvents = 200
 const endTypes = ['ending@1', 'usage', 'done', 'error']
 /**
- * An organisation is brought down to this share of its bound, so that not each further run counts
- * it anew.
+ * Removal goes on down to this share of the bound, so that not every further run causes a new
+ * count.
  */
 const roomShare = 0.9
 
@@ -30,8 +30,8 @@ type Deps = {
 export type EventQuota = ReturnType<typeof createEventQuota>
 
 /**
- * Forgets all but the end: a reader learns how the run ended, and that the rest is gone. `bytes`:
- * what its events took, where that is known.
+ * Removes all events but the end. A reader still learns how the run ended, and that the rest is
+ * gone. `bytes`: what the events took, where that is known.
  */
 export async function trimToEnd(
   log: Eventlog,
@@ -61,8 +61,9 @@ async function bytesOf(log: Eventlog, stream: string): Promise<number> {
 export function createEventQuota({ store, eventlog, config, log, signal }: Deps) {
   const keptBytesMax = config.events_bytes_max_per_org
   /**
-   * Added before a run says what it keeps, taken off after it has said that it keeps nothing: the
-   * count may be too high, and is then counted anew, but never too low.
+   * Changes an organisation's count. Call it before a run records its bytes, and after a run has
+   * recorded that it keeps none.
+   * So the count may be too high, and is then counted anew, but never too low.
    */
   const count = async (scope: Scope, by: number): Promise<void> => {
     const own = store.tenant(scope)
@@ -90,7 +91,7 @@ export function createEventQuota({ store, eventlog, config, log, signal }: Deps)
     }
   }
   /**
-   * Forgets the run's events by their age or for their size. Undefined where another process came
+   * Removes the run's events because of their age or their size. Undefined: another process came
    * first.
    */
   const forget = async (run: Run): Promise<Freed | undefined> => {
@@ -115,7 +116,8 @@ export function createEventQuota({ store, eventlog, config, log, signal }: Deps)
     const counted = (await own.get(EventBytes, scope.orgId))?.bytes ?? 0
     let bytes = 0
     for await (const run of keeping(scope)) bytes += run.keptBytes ?? 0
-    // What was added meanwhile may be in the sum or not: then it is counted anew the next time.
+    // Bytes that were added meanwhile may or may not be in the sum. In that case the next pass
+    // counts anew.
     await own.update(EventBytes, scope.orgId, { set: { bytes } }, { if: { bytes: counted } })
     if (bytes <= keptBytesMax) return
     for await (const run of keeping(scope)) {
@@ -129,8 +131,8 @@ export function createEventQuota({ store, eventlog, config, log, signal }: Deps)
     count,
     forget,
     /**
-     * Brings every organisation back within the bound; runs under way, and those that ended lately,
-     * are never touched.
+     * Brings every organisation back within the bound. Runs under way, and runs whose logs are not
+     * compacted yet, are never touched.
      */
     async relieveAll(note: (freed: Freed) => void): Promise<void> {
       if (keptBytesMax === 0) return

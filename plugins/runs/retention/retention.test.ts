@@ -1,5 +1,5 @@
-// What becomes of ended runs: their logs get small without a reader noticing, then are forgotten
-// but for the end; their keys are freed later.
+// Ended runs: their logs are compacted without a reader noticing, then removed up to their ends.
+// Their keys are freed later.
 import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -15,7 +15,7 @@ import { stagesOf } from './retention.ts'
 
 type Text = { text: string; step: number; attempt: number }
 const isText = (type: string) => type === 'token' || type === 'reasoning'
-/** What somebody reads: the text of each attempt, and every other event with its seq. */
+/** What a reader sees: the text of each attempt, and every other event with its seq. */
 const told = (events: readonly { seq: number; type: string; data: unknown }[]) => {
   const texts = new Map<string, string>()
   const others: unknown[] = []

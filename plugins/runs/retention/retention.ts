@@ -1,5 +1,5 @@
-// What becomes of a run after its end: its log is made small, then forgotten but for the end, and
-// its idempotency key is freed. The conversation keeps the message and the answer.
+// What happens to a run after its end. Its log is compacted, later removed up to its end, and its
+// idempotency key is freed. The conversation keeps the message and the answer.
 import { hasCode } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -12,7 +12,10 @@ import type { EventQuota, Freed } from './event-quota.ts'
 import type { RunMetrics } from '../telemetry/metrics.ts'
 
 export const retentionReason = 'retention: runs that ended long ago, of every organisation'
-/** Whoever began with a run and died is followed by somebody else after so many milliseconds. */
+/**
+ * A claim on a run lasts so many milliseconds. If its process dies, another takes the run after
+ * that.
+ */
 const claimMs = 600_000
 
 type Deps = {
@@ -27,8 +30,8 @@ type Deps = {
 }
 
 /**
- * What each stage waits for, in milliseconds since the epoch; Infinity for never. An idempotency
- * key lives at least as long as the events that it answers with.
+ * When each stage is due, in milliseconds since the epoch; Infinity for never. An idempotency key
+ * lives at least as long as the events that it answers with.
  */
 export function stagesOf(
   { endedAt = 0 }: Pick<Run, 'endedAt'>,
@@ -73,7 +76,7 @@ export function createRetention({
     const events = eventlog.tenant(run)
     const stream = streamOf(run.id)
     const stages = stagesOf(run, config)
-    // Claimed first: other processes pass by meanwhile.
+    // The claim comes first, so that other processes skip this run.
     if (
       !(await own.update(
         Runs,
@@ -92,8 +95,8 @@ export function createRetention({
       metrics.compacted(counts.bytes, counts.keptBytes)
       note(counts.events - counts.kept, counts.bytes - counts.keptBytes)
       kept = { keptBytes: counts.keptBytes, keptSince: run.endedAt ?? now }
-      // Before the run says so: a crash in between leaves the count too high, which is counted anew
-      // before anything goes, and never too low.
+      // The count grows before the run records its bytes. A crash in between leaves the count too
+      // high, never too low. A count above the bound is counted anew before anything is removed.
       await eventQuota.count(run, counts.keptBytes)
     }
     const next = Math.min(
@@ -111,8 +114,8 @@ export function createRetention({
 
   const careForAll = async (): Promise<void> => {
     for (let after: string | undefined; ; ) {
-      // In the order of the field that is asked by: in another, the embedded storage would look at
-      // every run there is.
+      // Ordered by the field of the condition. In any other order the embedded storage would read
+      // every run.
       const page = await store.system(retentionReason).find(Runs, {
         where: { tidy: { lte: clock.now() } },
         orderBy: ['tidy', 'asc'],
@@ -121,7 +124,7 @@ export function createRetention({
       })
       for (const run of page.items) {
         if (signal.aborted) return
-        // The conversation may be removed meanwhile, and its logs with it.
+        // The conversation may be removed meanwhile, together with its runs' logs.
         await care(run).catch(
           (error: unknown) =>
             hasCode(error, 'STREAM_MOVED') ||
@@ -133,8 +136,8 @@ export function createRetention({
     }
   }
   /**
-   * Cares for every run that is due, in pages, then for every organisation that keeps too much;
-   * what cannot be cared for now comes again.
+   * Cares for every run that is due, in pages, then for every organisation that keeps too much. A
+   * failure is tried again at the next pass.
    */
   return async function retain(): Promise<void> {
     freed = { runs: 0, events: 0, bytes: 0 }

@@ -1,5 +1,5 @@
-// How many conversations an organisation may have. Counted once a minute and process, and when the
-// bound seems reached: it may be passed by a little.
+// How many conversations an organisation may have. Each process counts them once a minute, and
+// again when the bound seems reached. So the bound may be exceeded by a little.
 import { fault } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
@@ -8,11 +8,11 @@ import type { RunsConfig } from '../config.ts'
 
 const freshMs = 60_000
 /**
- * One that has reached the bound is counted again after so many milliseconds: until then a
- * conversation that went makes no room.
+ * An organisation at its bound is counted again after so many milliseconds. Until then a removed
+ * conversation makes no room.
  */
 const fullMs = 1000
-/** Organisations whose count is remembered, about 150 bytes each. */
+/** Organisations whose count is cached, about 150 bytes each. */
 const knownMax = 10_000
 
 export function createQuota({
@@ -35,7 +35,9 @@ export function createQuota({
     }
   >()
   return {
-    /** One more conversation is about to begin. QUOTA_REACHED says how many there are. */
+    /**
+     * Counts one more conversation that is about to begin. QUOTA_REACHED tells how many there are.
+     */
     async requireRoom(scope: { readonly orgId: string }): Promise<void> {
       const now = clock.monotonic()
       const before = known.get(scope.orgId)

@@ -1,5 +1,5 @@
-// Forks share the texts of what they were made of; whatever goes, and whenever, those that stay
-// keep theirs.
+// Forks share the texts of their source. Whichever is removed, and whenever, the others keep their
+// texts.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Change, StorageEngine } from '#ports/storage.ts'
@@ -15,7 +15,7 @@ type Meanwhile = {
 }
 
 /**
- * A conversation with two forks; what a test says happens once, in the middle of something else.
+ * A conversation with two forks. The action of a test happens once, in the middle of an operation.
  */
 async function forked(words = 'one') {
   const { storage, eventlog } = lasting()

@@ -1,5 +1,5 @@
-// What was said in runs. A copy in a forked conversation has no texts of its own: it names the run
-// that has them, and inherits them when that one goes.
+// Texts of copied runs. A copy in a fork has no texts of its own: it names the run that holds them.
+// When that run is removed, the copy inherits its texts.
 import type { WireEvent } from '#kernel'
 import type { Eventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
@@ -9,7 +9,7 @@ import type { Texts } from '../journal/texts.ts'
 
 const togetherMax = 200
 
-/** Those of these ids that are there. */
+/** Finds the runs that exist among these ids. */
 async function byIds(own: Store, ids: readonly string[]): Promise<Map<string, Run>> {
   const found = new Map<string, Run>()
   for (let at = 0; at < ids.length; at += togetherMax) {
@@ -24,8 +24,8 @@ async function byIds(own: Store, ids: readonly string[]): Promise<Map<string, Ru
 
 export type ReadTexts = (scope: { readonly orgId: string }, runs: readonly Run[]) => Promise<Run[]>
 /**
- * The runs as they are, copies with the texts of their sources; the end of a source may stand in
- * its log alone.
+ * Returns the runs, and gives copies the texts of their sources. A source whose document is still
+ * open gets its end from its log.
  */
 export const createReadTexts =
   ({ store, ended }: { store: ScopedStorage; ended: SeenEnded }): ReadTexts =>
@@ -48,10 +48,10 @@ export const createReadTexts =
     })
   }
 
-/** Runs whose texts are read at a time: those of one may take megabytes. */
+/** Runs whose texts are read at a time. The texts of one run may take megabytes. */
 const wholeTogether = 4
 type Reading = { readonly ended: SeenEnded; readonly readTexts: ReadTexts }
-/** The runs with their texts, in their order. Whoever has enough of them reads no further. */
+/** Yields the runs with their texts, in order. A caller that has enough stops reading. */
 export async function* withTexts(
   scope: { readonly orgId: string },
   runs: readonly Run[],
@@ -67,8 +67,8 @@ export async function* withTexts(
 type Removing = { readonly log: Eventlog; readonly texts: Texts; readonly now: number }
 
 /**
- * One of these copies has the texts of `gone` from now on. Undefined where each was removed, or has
- * a source again.
+ * Gives one of these copies the texts of `gone`, and returns that copy. Undefined: every copy was
+ * removed, or has another source by now.
  */
 async function inherit(
   own: Store,
@@ -90,12 +90,15 @@ async function inherit(
     const set = { request, answer: stored.answer, ...(long ? { long } : {}), unindexed: now }
     const heir = await own.update(Runs, copy.id, { set, unset: ['source'] }, { if: { source } })
     if (heir) return heir
-    // It was removed meanwhile, and nobody else knows of the texts that were just written for it.
+    // The copy was removed meanwhile. Nobody else knows of the texts that were just written for it.
     if (long && !(await own.get(Runs, copy.id))) await texts.remove({ ...copy, long })
   }
   return undefined
 }
-/** Copies of these runs get their texts: one of each has them from now on, the others name it. */
+/**
+ * Hands down the texts of these runs to their copies. One copy of each run inherits the texts, and
+ * the others name that copy as their source.
+ */
 async function bequeath(own: Store, removing: Removing, runs: readonly Run[]): Promise<void> {
   const gone = new Map(runs.map(run => [run.id, run]))
   while (gone.size > 0) {
@@ -110,14 +113,15 @@ async function bequeath(own: Store, removing: Removing, runs: readonly Run[]): P
       for (const { id } of copies)
         if (id !== heir.id)
           await own.update(Runs, id, { set: { source: heir.id } }, { if: { source } })
-      // Whoever removed the heir before the others named it found no copy of it.
+      // The heir may have been removed before the others named it. Its remover found no copies of
+      // it then, so this loop takes over.
       if (!(await own.get(Runs, heir.id))) gone.set(heir.id, { ...gone.get(source)!, id: heir.id })
     }
   }
 }
 /**
- * Of a copy without texts. It may inherit some at any moment: then it is removed like every run
- * that has some.
+ * Removes a copy without texts. If the copy inherits texts meanwhile, it is removed like a run that
+ * has texts.
  */
 async function removeCopy(own: Store, removing: Removing, copy: Run): Promise<void> {
   for (let seen: Run | undefined = copy; seen; seen = await own.get(Runs, copy.id)) {
@@ -125,7 +129,10 @@ async function removeCopy(own: Store, removing: Removing, copy: Run): Promise<vo
     if (await own.remove(Runs, seen.id, { if: { source: seen.source } })) return
   }
 }
-/** A copy that is being made meanwhile either inherits, or its maker finds the source gone. */
+/**
+ * Removes runs. A copy that is made meanwhile either inherits, or its maker finds that the source
+ * is gone.
+ */
 async function removeTogether(own: Store, removing: Removing, runs: readonly Run[]): Promise<void> {
   const inherited = await Promise.all(
     runs.filter(({ source }) => source === undefined).map(run => removing.texts.whole(run)),
@@ -143,8 +150,8 @@ async function removeTogether(own: Store, removing: Removing, runs: readonly Run
 }
 
 /**
- * Removes runs with their logs, and nothing that copies of them need. Long texts are in memory one
- * run at a time.
+ * Removes runs with their logs, but nothing that copies of them need. Long texts are in memory for
+ * one run at a time.
  */
 export async function removeRuns(
   own: Store,
@@ -159,15 +166,15 @@ export async function removeRuns(
   for (const run of runs) if (run.long !== undefined) await removeTogether(own, removing, [run])
 }
 
-/** Are the sources of these copies all there? */
+/** Whether the sources of all these copies exist. */
 export async function hasSources(own: Store, copies: readonly Run[]): Promise<boolean> {
   const ids = [...new Set(copies.flatMap(({ source }) => source ?? []))]
   return (await byIds(own, ids)).size === ids.length
 }
 
 /**
- * What a copy in a forked conversation shows: its answer, that it cost nothing, and its end. It has
- * no log.
+ * The events that a copy in a fork shows, because it has no log: its answer, a usage of nothing,
+ * and its end.
  */
 export const copiedEvents = ({
   answer = '',

@@ -1,5 +1,5 @@
-// A run's place in its session: in progress, in the queue, or behind a pause. One document, one
-// conditional update.
+// Gives a run its place in its session: in progress, in the queue, or behind a pause. It is one
+// conditional update of one document.
 import { fault, hasCode } from '#kernel'
 import type { Store } from '#ports/storage.ts'
 import { Sessions, type Run, type Session } from '../collections.ts'
@@ -9,7 +9,7 @@ export type Placed = {
   readonly queueSeq: number
 }
 const titleCharsMax = 80
-/** Somebody else changes the same session: so often is it looked at again. */
+/** How often the session is read again while other processes change it. */
 export const triesMax = 100
 
 const titleOf = (message: string) => {
@@ -17,14 +17,17 @@ const titleOf = (message: string) => {
   return line.length > titleCharsMax ? `${line.slice(0, titleCharsMax - 1)}…` : line || 'Untitled'
 }
 
-/** Where the run stands; undefined where it is neither in progress nor in the queue. */
+/** The run's place. Undefined: it is neither in progress nor in the queue. */
 export function standing(session: Session, runId: string): Placed | undefined {
   if (session.active === runId) return { status: 'running', queueSeq: 0 }
   const at = session.queue.indexOf(runId)
   return at < 0 ? undefined : { status: session.paused ? 'blocked' : 'queued', queueSeq: at + 1 }
 }
 
-/** NOT_FOUND when the session went away, QUEUE_FULL when too many wait. May be repeated. */
+/**
+ * Throws NOT_FOUND when the session was removed, and QUEUE_FULL when too many runs wait. May be
+ * repeated.
+ */
 export async function enqueue(
   own: Store,
   run: Run,
@@ -71,8 +74,8 @@ export async function enqueue(
       if (taken) return { status: 'running', queueSeq: 0 }
     } else {
       if (session.queued >= queueMax) throw fault('QUEUE_FULL', { max: queueMax })
-      // Somebody must be there to take from the queue, or a pause that will end. And it is this
-      // very queue: a second admission of the same run may have joined it meanwhile.
+      // A run may join only behind an active run or a pause: these wake it later. `rev` ensures
+      // that the queue is unchanged, because a second admission of the same run may have joined it.
       const holds = session.paused ? { paused: true } : { paused: false, active: { exists: true } }
       const joined = await own.update(
         Sessions,

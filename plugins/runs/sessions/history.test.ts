@@ -142,7 +142,7 @@ test("a search finds every word of one's own conversations, page by page", async
       items: { session: { id: string }; matches: { role: string; excerpt: string }[] }[]
       next_cursor?: string
     }
-  // Messages are written into the index when their run has ended.
+  // Messages are indexed when their run has ended.
   for (const query of ['q=HARBOUR', 'q=lighthouse+harbour', 'q=alighthouse'])
     while ((await find(query)).items.length < (query === 'q=HARBOUR' ? 2 : 1))
       await new Promise(resolve => setTimeout(resolve, 10))

@@ -1,4 +1,4 @@
-// What may be done with a conversation's past: fork it at a message, cut it back to one.
+// Forks a conversation at a message, or cuts it back to one.
 import { fault, type Caller } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
@@ -22,7 +22,7 @@ type Deps = {
   quota: Quota
   texts: Texts
 }
-/** Exchanges that a fork takes along, the latest. */
+/** How many exchanges a fork copies at most, counted from the latest. */
 const copiedMax = 500
 
 /** The run that a message belongs to, and whether it is the answer. */
@@ -44,8 +44,8 @@ async function runOf(
 }
 
 /**
- * A closed run in another conversation, without its work, its bill and its texts: those are where
- * they were.
+ * A copy of a closed run for another conversation. Its work, its bill and its texts stay with the
+ * source.
  */
 const copyOf = (
   run: Run,
@@ -105,8 +105,8 @@ export function createHistory({
 }: Deps) {
   return {
     /**
-     * The fork appears when it is whole: the session is written last. A run under way stays where
-     * it is.
+     * Creates a fork. It appears only when it is complete, because the session is written last. A
+     * run under way is not copied.
      */
     async branch(
       caller: Caller,
@@ -148,7 +148,7 @@ export function createHistory({
         copies.length === 0 ? { error: undefined } : await own.insertMany(Runs, copies)
       if (error) throw error
       if (!(await hasSources(own, copies))) {
-        // A copy may have inherited meanwhile, and others may name it.
+        // A copy may have inherited texts meanwhile, and other copies may name it.
         const { items } = await own.find(Runs, { where: { sessionId: id }, limit: copiedMax })
         await removeRuns(own, { log: eventlog.tenant(caller), texts, now: clock.now() }, items)
         throw fault('CONFLICT', { why: 'the conversation was cut back meanwhile' })
@@ -174,9 +174,8 @@ export function createHistory({
     },
 
     /**
-     * The message stays, what follows it goes, the newest first: a crash in between leaves a
-     * conversation that is merely not cut back as far. SESSION_BUSY while a run is under way or
-     * waits.
+     * Keeps the message and removes what follows it, the newest first. So a crash in between leaves
+     * a conversation without gaps. Throws SESSION_BUSY while a run is under way or waits.
      */
     async truncate(caller: Caller, sessionId: string, messageId: string) {
       await sessions.find(caller, sessionId)

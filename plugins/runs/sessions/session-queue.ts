@@ -1,4 +1,4 @@
-// Whose turn it is in a session: a run leaves, the next one is handed its place, a pause ends, a
+// Whose turn it is in a session. A run leaves, the next run gets its place, a pause ends, or a
 // waiting run withdraws.
 import { fault } from '#kernel'
 import type { Store } from '#ports/storage.ts'
@@ -8,9 +8,9 @@ import { triesMax } from './enqueue.ts'
 type InSession = Pick<Run, 'id' | 'sessionId'>
 
 /**
- * Who is next, remembered: the sweep looks at it from now on, for whoever was about to wake it may
- * die before. What has ended while it stood in the queue is taken out. `again`: the queue has
- * changed.
+ * Returns the next queued run. Sets the run's `due` to 0, so that the sweep starts it if this
+ * process dies before it wakes the run.
+ * Takes a run that has ended out of the queue. `again`: the queue has changed, so read it again.
  */
 async function nextOf(own: Store, session: Session): Promise<{ next?: string; again?: true }> {
   const next = session.queue[0]
@@ -25,7 +25,7 @@ async function nextOf(own: Store, session: Session): Promise<{ next?: string; ag
   )
     return next === undefined ? {} : { next }
   const phase = (await own.get(Runs, next))?.phase
-  // Its admission goes on, and finds its turn.
+  // The run is still being admitted. Its admission finds that it is its turn.
   if (phase === 'admitting') return { next }
   if (phase !== 'placed') await pull(own, session, next)
   return { again: true }
@@ -44,8 +44,8 @@ const handing = (next: string, now: number) => ({
 })
 
 /**
- * Ends a run's turn and answers who is next. Repeating it, or coming late, changes nothing.
- * `pause`: stop here if anybody waits.
+ * Ends a run's turn and returns the next run. A repeated or late call changes nothing. `pause`:
+ * pauses the queue if a run waits.
  */
 export async function leave(
   own: Store,
@@ -61,7 +61,7 @@ export async function leave(
   if (alone) return undefined
   for (let tries = 0; tries < triesMax; tries++) {
     const session = await own.get(Sessions, run.sessionId)
-    // Handed over before, by a driver that may have died before it could wake the next one.
+    // An earlier driver ended this turn. It may have died before it woke the next run.
     if (!session || session.active !== run.id) return session?.active
     const { next, again } = await nextOf(own, session)
     if (again) continue
@@ -80,8 +80,8 @@ export async function leave(
 }
 
 /**
- * An admission or a driver that comes back from the dead may give a session to a run that has ended
- * meanwhile: whoever finds that ends its turn. Answers who is next.
+ * Ends the turn of a run that has ended or is gone. A delayed admission or driver may have given
+ * the session to such a run. Returns the next run.
  */
 export async function unstick(
   own: Store,
@@ -96,7 +96,7 @@ export async function unstick(
     : leave(own, { id: active, sessionId }, { pause: false, now })
 }
 
-/** Lets a paused queue go on; answers who is next. */
+/** Ends a pause, and returns the next run. */
 export async function unpause(
   own: Store,
   sessionId: string,
@@ -123,10 +123,10 @@ export async function unpause(
 }
 
 /**
- * A run in a queue is woken by the run ahead of it, or by whoever resumes the queue: the sweep need
- * not look at it. Answers whom to wake, where it is somebody's turn already.
- * `run` was read before. The session's `rev` moves here, so that whoever is about to hand over, and
- * remembered the run before it was read, must remember it again.
+ * Takes a queued run off the sweep's list. The run ahead of it, or whoever resumes the queue, wakes
+ * it. Returns the run to wake, where one's turn has already come.
+ * `run` was read before this call. The session's `rev` grows here: a hand-over that marked the run
+ * before that read fails, and marks it again.
  */
 export async function rest(own: Store, run: Run, now: number): Promise<string | undefined> {
   if ((await own.update(Sessions, run.sessionId, { inc: { rev: 1 } }))?.active === run.id)
@@ -144,7 +144,7 @@ export async function rest(own: Store, run: Run, now: number): Promise<string | 
   return next
 }
 
-/** Takes a waiting run out of the queue; false when it is not there (any more). */
+/** Takes a waiting run out of the queue. False: it is not in the queue. */
 export async function withdraw(own: Store, run: InSession): Promise<boolean> {
   for (let tries = 0; tries < triesMax; tries++) {
     const session = await own.get(Sessions, run.sessionId)

@@ -1,4 +1,4 @@
-// Conversations: the list, one of them, its history, its name, its end.
+// Conversations: listing, reading, renaming and removing them, and their messages.
 import type { Static } from 'typebox'
 import type { Message, RunSummary, Session as SessionReply } from '#contracts/sessions.ts'
 import { fault, type Caller } from '#kernel'
@@ -32,7 +32,7 @@ type Deps = {
   transcripts: Transcripts
   config: RunsConfig
 }
-/** In GET /sessions/{id}: the latest runs, and the last events of the newest. */
+/** How many of the latest runs, and of the newest run's events, `GET /sessions/{id}` returns. */
 const recentRuns = 20
 const recentEvents = 200
 
@@ -124,7 +124,7 @@ export function createSessions({
     )
   }
   return {
-    /** NOT_FOUND unless it is the caller's. */
+    /** Throws NOT_FOUND unless the session is the caller's. */
     find,
     reply: sessionReply,
     async list(caller: Caller, paging: Paging) {
@@ -141,7 +141,7 @@ export function createSessions({
       const { items } = await store
         .tenant(caller)
         .find(Runs, { where: { sessionId: id }, orderBy: ['id', 'desc'], limit: recentRuns })
-      // What is going on now; runs that wait have no events yet.
+      // The run in progress. Waiting runs have no events yet.
       const active =
         items.find(run => run.id === session.active) ??
         (session.active === undefined ? undefined : (await runsOf(caller, [session.active]))[0])
@@ -173,8 +173,8 @@ export function createSessions({
       return sessionReply(session)
     },
     /**
-     * First nothing can join any more, then the runs go, last the session: a crash in between is
-     * repeated by asking again.
+     * Removes a conversation in three stages: close its queue, remove its runs, remove the session.
+     * After a crash, the same request goes on.
      */
     async remove(caller: Caller, id: string): Promise<void> {
       const session = await store.tenant(caller).get(Sessions, id)
@@ -183,8 +183,8 @@ export function createSessions({
         throw fault('NOT_FOUND', { what: 'session' })
       const shut = { set: { deleting: true }, inc: { rev: 1 } }
       const idle = { active: { exists: false } }
-      // Behind a pause nobody drives, and nobody will: whoever would resume the queue finds that it
-      // has changed.
+      // A paused session has no driver, and gets none: whoever resumes the queue finds that it has
+      // changed.
       const close = async () =>
         (await own.update(Sessions, id, shut, { if: { ...idle, queued: 0 } })) ??
         own.update(Sessions, id, shut, { if: { ...idle, paused: true } })
@@ -204,8 +204,8 @@ export function createSessions({
       forget()
     },
     /**
-     * A page of `limit` messages is half as many runs: each has a request and an answer. It is
-     * shorter where they are long.
+     * A page of `limit` messages is half as many runs: each has a request and an answer. The page
+     * is shorter where the texts are long.
      */
     async messages(caller: Caller, id: string, { limit = 50, cursor }: Paging) {
       await find(caller, id)
@@ -225,8 +225,8 @@ export function createSessions({
         messages.push(...both)
         runsShown++
       }
-      // The cursor is the storage's own: where the page ends early, that of a page which ends
-      // there.
+      // The cursor is the storage's own. Where the page ends early, it comes from a query that ends
+      // at the same run.
       return {
         items: messages,
         ...cursorOf(runsShown < items.length ? (await page(runsShown)).next : next),

@@ -1,5 +1,5 @@
-// Conversations are found by their words: to the last page, whatever was said before there was an
-// index, and nothing that is gone.
+// Conversations are found by their words, to the last page. That includes those older than the
+// index, and excludes removed ones.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { systemClock } from '#adapters/clock/system.ts'
@@ -45,7 +45,7 @@ const searcher = (who: Account) => {
   return {
     call,
     find,
-    /** Asks until so many are found: the index is written in the background. */
+    /** Repeats the search until `count` are found: the index is written in the background. */
     async until(q: string, count: number): Promise<Found> {
       for (;;) {
         const found = await find(q, '&limit=100')
@@ -67,7 +67,7 @@ const searcher = (who: Account) => {
       ).items,
   }
 }
-/** As a version before the index left them: without a mark. */
+/** Runs as a version without an index left them: without a mark. */
 const writeSessions = async (
   { org_id: orgId, user_id: userId }: Account,
   count: number,
@@ -164,8 +164,8 @@ test('a search finds what was said before there was an index, at the same cost',
     return calls - before
   }
   const costs = [await cost(one), await cost(other)]
-  // The background asks the storage meanwhile, too; a scan would ask it once for each of a hundred
-  // conversations.
+  // Background work calls the storage meanwhile, too. A scan would call it once for each of a
+  // hundred conversations.
   assert.ok(costs[1]! <= costs[0]! + 10, `${costs}`)
 })
 

@@ -1,5 +1,5 @@
-// Conversations that hold every word: looked up in the search index, shown from the documents, page
-// by page to the end.
+// Finds conversations that hold every word. Matches come from the search index, what is shown comes
+// from the documents. Pages go on to the last match.
 import type { Static } from 'typebox'
 import type { SearchHit } from '#contracts/sessions.ts'
 import { fault, type Caller } from '#kernel'
@@ -9,9 +9,9 @@ import { Runs, Sessions } from '../collections.ts'
 import type { SessionService } from './sessions.ts'
 import { partsOf, placeOf, transcripts, type Transcripts } from './transcripts.ts'
 
-/** Matches that are told of one conversation. */
+/** Matches that are shown for one conversation. */
 const matchesMax = 3
-/** Passages that are looked at in one call of the index. */
+/** Passages that one call to the index returns. */
 const lookedAt = 100
 /** Characters around a word that an excerpt shows. */
 const aroundChars = 80
@@ -51,8 +51,8 @@ function take({ matches }: Group, hit: Hit): void {
 
 export function createSearch({ store, transcripts: index, sessions }: Deps) {
   /**
-   * Conversations with a match, the latest begun first, from behind this one on. What a
-   * conversation has beyond what is told of it is passed over.
+   * Yields conversations with a match after the cursor, the newest first. Further matches of a
+   * conversation that has `matchesMax` are skipped.
    */
   async function* groups(
     { orgId, userId }: Caller,
@@ -90,7 +90,7 @@ export function createSearch({ store, transcripts: index, sessions }: Deps) {
       group = undefined
     }
   }
-  /** What is still there: the index may hear later that something went. */
+  /** Drops what no longer exists: the index learns of removals later. */
   const shown = async (
     caller: Caller,
     found: readonly Group[],
@@ -125,8 +125,8 @@ export function createSearch({ store, transcripts: index, sessions }: Deps) {
   }
 
   /**
-   * A page is full unless it is the last. CURSOR_INVALID, and INVALID_FIELD where there is no word
-   * to look for.
+   * A page is full unless it is the last. Throws CURSOR_INVALID, and INVALID_FIELD where the query
+   * holds no word.
    */
   return async function search(
     caller: Caller,

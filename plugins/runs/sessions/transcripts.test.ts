@@ -12,7 +12,7 @@ test('where nothing was said before there was an index, nothing is written twice
   const engine = memoryStorage(systemClock())
   const server = await startServer({
     given: { storage: engine },
-    // Whoever goes back comes by after 0.2 to 0.4 of this.
+    // The backfill begins after 0.2 to 0.4 of this time.
     env: { RUNS_RETENTION_MS: '5000', RUNS_SEARCH_WAIT_MS: '0' },
   })
   try {

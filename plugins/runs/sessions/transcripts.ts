@@ -1,5 +1,5 @@
-// What conversations say, in the search index: written when a run ends, and taken out again with
-// it. A mark on the run's document is the promise, the call that follows an end is its wake-up.
+// Keeps the texts of conversations in the search index: written when a run ends, removed with the
+// run. A mark on the run's document ensures it; the call after a run's end is a hint.
 import { hasCode } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -20,30 +20,28 @@ import type { Texts } from '../journal/texts.ts'
 export const transcriptsReason =
   'search: conversations that the index does not hold yet, or still holds, of every organisation'
 /**
- * The collection in the index. Words as they stand: a message does not say its language, and names
- * have no stem.
+ * The collection in the index. Words are not stemmed: a message does not tell its language, and
+ * names have no stem.
  */
 export const transcripts = 'conversations',
   spec = { languages: ['none'] } as const
 /**
- * A message is indexed in pieces: none is more than a passage may hold, nor costs more than a few
- * milliseconds.
+ * Messages are indexed in pieces. Each piece fits into a passage, and takes a few milliseconds at
+ * most.
  */
 const pieceChars = 20_000
-/** A piece ends at a space where there is one in its last characters. */
+/** A piece ends at a space, if one is among its last characters. */
 const spaceChars = 200
-/** Of one call to the index. */
+/** Bounds of one call to the index. */
 const batchChars = 1_000_000
 const batchPassages = 500
-/** Runs that wait to be indexed in this process; others are found by their mark. */
+/** Runs that wait in this process to be indexed. Others are found by their mark. */
 const waitingMax = 5000
 const runsTogether = 200
-/**
- * Of those that are looked for in the background, so many at a time, and so many times in one go.
- */
+/** Background work reads so many runs at a time, and so many pages in one pass. */
 const pageRuns = 200
 const pagesAtOnce = 25
-/** Whoever was to do it and has not after so many milliseconds is gone. */
+/** Work that is older than so many milliseconds was left by its process. */
 const staleMs = 60_000
 
 export const placeOf = {
@@ -51,7 +49,7 @@ export const placeOf = {
   session: ({ userId, id }: Pick<Session, 'userId' | 'id'>) => `${userId}/${id}/`,
   run: ({ userId, sessionId, id }: Pick<Run, 'userId' | 'sessionId' | 'id'>) =>
     `${userId}/${sessionId}/${id}/`,
-  /** Before every run of the session. */
+  /** Sorts before every run of the session. */
   title: (session: Pick<Session, 'userId' | 'id'>) => `${placeOf.session(session)}!`,
 }
 const titleOf = (session: Session): Passage => ({
@@ -60,13 +58,13 @@ const titleOf = (session: Session): Passage => ({
 })
 
 type Role = 'user' | 'assistant'
-/** Whose piece of a run's texts it is, as the last part of its id says. */
+/** The role whose text a piece is, as the last part of its id begins. */
 const signs: Readonly<Record<Role, string>> = { user: 'm', assistant: 'r' }
 type Parts = {
   readonly sessionId: string
   readonly run: { readonly id: string; readonly role: Role } | undefined
 }
-/** The parts of an id that was made here; no run for a title. */
+/** Splits an id that was made here. The id of a title has no run. */
 export function partsOf(id: string): Parts {
   const [, sessionId = '', runId = '!', piece = ''] = id.split('/')
   if (runId === '!') return { sessionId, run: undefined }
@@ -129,13 +127,15 @@ type Deps = {
 export type Transcripts = ReturnType<typeof createTranscripts>
 
 export function createTranscripts({ store, search, texts, clock, log, config, signal }: Deps) {
-  // Their ids alone: documents that wait would outlive the young generation, and cost the garbage
-  // collector more than reading them does.
+  // Holds ids, not documents. Documents that wait would outlive the young generation, and cost the
+  // garbage collector more than reading them again.
   const waiting = new Map<string, Org>()
   let defined: Promise<void> | undefined
   let isWorking = false
 
-  /** The index, its collection made: once, and again after it failed. */
+  /**
+   * Returns the index, and creates its collection once. A failure is tried again at the next call.
+   */
   const indexOf = async (scope: Org): Promise<SharedPassages> => {
     const index = search.shared(scope)
     defined ??= index.define(transcripts, spec).catch((error: unknown) => {
@@ -150,7 +150,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
       for (const { error } of (await index.index(transcripts, batch, { signal })).errors)
         throw error
   }
-  /** The titles of these conversations. */
+  /** Writes the titles of these conversations. */
   const writeTitles = async (scope: Org, sessions: readonly Session[]): Promise<void> => {
     if (sessions.length === 0) return
     await put(await indexOf(scope), sessions.map(titleOf))
@@ -162,8 +162,8 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     }
   }
   /**
-   * Runs of one organisation, at most `runsTogether`. What a copy has from its source is found
-   * there. Whatever went away meanwhile is taken out again.
+   * Writes runs of one organisation, at most `runsTogether`. A copy's texts are indexed at its
+   * source. Texts of runs that were removed meanwhile are removed again.
    */
   const write = async (scope: Org, runs: readonly Run[]): Promise<void> => {
     const closed = runs.filter(({ phase }) => phase === 'closed')
@@ -179,7 +179,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     await put(index, withTexts.filter(({ long }) => long === undefined).flatMap(passages))
     for (const run of withTexts)
       if (run.long !== undefined) await put(index, passages(await texts.whole(run)))
-    // A mark that was set anew meanwhile stands for what was not written here.
+    // A mark that was renewed meanwhile stays: that change was not written here.
     const marked = Math.max(...closed.map(({ unindexed = 0 }) => unindexed))
     await own.updateMany(
       Runs,
@@ -199,10 +199,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
       for (let at = 0; at < some.length; at += runsTogether)
         await write({ orgId }, some.slice(at, at + runsTogether))
   }
-  /**
-   * Of conversations that these runs opened. A title that nobody has changed is the beginning of
-   * the first message: it needs no place of its own.
-   */
+  /** Writes the titles of conversations that these runs opened. */
   const writeTitlesOf = async (runs: readonly Run[]): Promise<void> => {
     const opening = runs.filter(({ opensSession }) => opensSession)
     for (const [orgId, some] of Map.groupBy(opening, run => run.orgId)) {
@@ -214,8 +211,8 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     }
   }
   /**
-   * Conversations of before there was an index, in the order of their runs; where a process ended
-   * another goes on.
+   * Backfills conversations that are older than the index, in the order of their runs. Another
+   * process goes on where one ended.
    */
   const goBack = async (): Promise<void> => {
     const all = store.system(transcriptsReason)
@@ -240,8 +237,8 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     }
   }
   /**
-   * What has waited, some runs of one organisation at a time. What comes meanwhile waits as long:
-   * each call to the index costs as much as many runs in it.
+   * Writes the waiting runs, some of one organisation at a time. Runs that come meanwhile wait for
+   * the next turn: one call to the index costs as much as many runs in it.
    */
   const drain = async (): Promise<void> => {
     // Runs that end together are written together.
@@ -268,7 +265,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     isWorking = true
     void drain()
       .catch((error: unknown) => {
-        // They keep their marks, and are found by them.
+        // The runs keep their marks, and are found by them.
         waiting.clear()
         failed(error)
       })
@@ -284,7 +281,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
 
   return {
     indexOf,
-    /** Where nobody has said anything yet, there is nothing of before to go back to. */
+    /** An installation without runs needs no backfill. */
     async begin(): Promise<void> {
       const all = store.system(transcriptsReason)
       const { items } = await all.find(Runs, { where: { id: { gt: '' } }, limit: 1 })
@@ -299,17 +296,17 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
       waiting.set(id, { orgId })
       wake()
     },
-    /** Before what lies there is removed: the note of it outlives a crash. */
+    /** Call it before the texts under `prefix` are removed: the stored intent survives a crash. */
     async removing(scope: Org, prefix: string): Promise<() => void> {
       const removal = { id: clock.id(), orgId: scope.orgId, prefix, createdAt: clock.now() }
       await store.tenant(scope).insert(SearchRemovals, removal)
       return () => void remove(removal).catch(failed)
     },
-    /** The conversation is called otherwise now; its document carries the mark. */
+    /** The title has changed. The session's document carries the mark. */
     renamed(session: Session): void {
       void writeTitles(session, [session]).catch(failed)
     },
-    /** What others left undone, and what was said before there was an index: each bounded. */
+    /** Does what other processes left undone, and the backfill. Each part is bounded. */
     async catchUp(): Promise<void> {
       const olderThan = { lt: clock.now() - staleMs }
       const all = store.system(transcriptsReason)
@@ -339,7 +336,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
         await remove(removal)
       await goBack()
     },
-    /** Everything is written anew, in the background. */
+    /** Starts the backfill anew, in the background. */
     async again(): Promise<void> {
       await store.system(transcriptsReason).remove(SearchProgresses, transcripts)
     },

@@ -1,4 +1,4 @@
-// How a driver is told to stop, and a silent model to give way to another try.
+// Tells a driver to stop, and ends the try of a silent model, so that another try begins.
 import type { Clock } from '#ports/clock.ts'
 
 /** Why a driver is told to stop. At `handover` and `lost` it appends nothing more. */
@@ -13,20 +13,20 @@ export function createCancellation(clock: Clock) {
   let heardAt = Number.POSITIVE_INFINITY
   return {
     /**
-     * Of the try that is under way: aborts when the driver must stop, or when the model was silent
-     * for too long.
+     * The signal of the current try. It aborts when the driver must stop, or when the model was
+     * silent for too long.
      */
     signal: (): AbortSignal => controller.signal,
     stopped: () => stopped,
     /**
-     * At a hand-over, what acts on the world may come to its end first: nobody else could tell
-     * whether it did.
+     * Tells the driver to stop. At a hand-over, a tool's body may end first: no other driver could
+     * tell whether it did.
      */
     stop(reason: StopReason): void {
       stopped ??= reason
       if (reason !== 'handover' || acting === 0) controller.abort(stopped)
     },
-    /** The patience with what acts on the world is over. */
+    /** Ends the wait for tools' bodies at a hand-over. */
     abandon: () => controller.abort(stopped),
     async whileActing<T>(act: () => Promise<T>): Promise<T> {
       acting++
@@ -36,20 +36,21 @@ export function createCancellation(clock: Clock) {
         acting--
       }
     },
-    /** The model begins, or has sent something. */
+    /** Restarts the count of silence: the model begins, or has sent something. */
     touch: () => {
       heardAt = clock.monotonic()
     },
-    /** No model is being listened to: silence means nothing. */
+    /** Stops the count of silence: no model is being called. */
     pause: () => {
       heardAt = Number.POSITIVE_INFINITY
     },
-    /** Ends the try when nothing was heard for so long. */
+    /** Ends the try when the model was silent for longer than `silenceMsMax`. */
     expireIdle(silenceMsMax: number, silent: () => Error): void {
       if (clock.monotonic() - heardAt > silenceMsMax) controller.abort(silent())
     },
     /**
-     * The signal for what comes after a try that was ended; a driver that must stop stays stopped.
+     * Returns the signal for what follows a try that was ended. A driver that must stop stays
+     * stopped.
      */
     renew(): AbortSignal {
       if (stopped === undefined && controller.signal.aborted) controller = new AbortController()

@@ -1,5 +1,5 @@
-// Model calls that break off, over the API: how each recovery asks the model again, what readers
-// see of it, and what is charged.
+// Model calls that break off, over the API: how each plan asks the model again, what readers see of
+// it, and what is charged.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { fault } from '#kernel'
@@ -19,7 +19,7 @@ import { continueInstruction } from './resume-plan.ts'
 
 type Model = NonNullable<Parameters<typeof startEngine>[1]>['model']
 const broken = () => fault('MODEL_FAILED', { why: 'the line was cut' })
-/** What the model says in each of its calls; `'cut'`: there the line breaks. */
+/** What the model says in each of its calls. At `'cut'` the connection breaks. */
 const turns = (...list: readonly (readonly (Deltas | 'cut')[])[]): Play =>
   function* (_, asked) {
     for (const batch of list[asked]!) {
@@ -142,7 +142,7 @@ test('accept: whole tool calls of a broken answer are made once, nothing asked a
     { role: 'tool', callId: 'c1', content: 'a lighthouse' },
   ])
   assert.is(saidIn(list), 'I look. \n\nI see a lighthouse')
-  // What the provider could not count is estimated: two tokens of text; the second call said ten.
+  // Uncounted usage is estimated: two tokens of text. The second call reported ten.
   assert.equal(
     dataOf(list, 'usage').map(({ output_tokens: output, model_calls: times }) => [output, times]),
     [[12, 2]],
@@ -250,8 +250,8 @@ test('restart: deliberation alone begins again; the customer pays the second try
       [two!.prefill, dataOf(list, 'superseded')],
       [undefined, [{ step: 0, attempt: 1, keep: 0, reason: 'failed' }]],
     )
-    // A credit a token: the customer pays the two that were accepted; what the first try used is
-    // remembered for the operator.
+    // One credit a token: the customer pays for the two accepted tokens. The usage of the first try
+    // is kept for the operator.
     assert.equal(
       dataOf(list, 'usage').map(({ credits, output_tokens: output, model_calls: times }) => [
         credits,

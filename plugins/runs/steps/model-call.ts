@@ -1,4 +1,4 @@
-// One model call, streamed into the journal. What broke off is continued or superseded, never
+// Streams one model call into the journal. A call that broke off is continued or superseded, never
 // silently changed.
 import { fault, hasCode, isFault } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
@@ -41,26 +41,23 @@ export type ModelCalling = {
   readonly cancellation: Cancellation
   readonly spans: RunSpans
   readonly bounds: ArgumentBounds
-  /** Of the tools that the request offers. */
+  /** Estimated tokens of the tools that the request offers. */
   readonly toolTokens: number
-  /** Of text and deliberation of one try. */
+  /** Bytes of text and reasoning of one try. */
   readonly textBytesMax: number
-  /** Broken-off tries without progress after which the call is given up. */
+  /** After so many broken-off tries without progress the call fails. */
   readonly triesMax: number
 }
 /** The first pause before another try; doubles each time. */
 const backoffMs = 250
 const backoffMsMax = 20_000
-/**
- * Of one fragment of text, as JSON: what a provider sends at once may be more than one append may
- * hold.
- */
+/** Bytes of one fragment, as JSON. A provider may send more at once than one append may hold. */
 const pieceBytesMax = 65_536
 
 const mayRetry = (error: unknown) =>
   !isFault(error) || ['MODEL_FAILED', 'UNAVAILABLE'].includes(error.code)
 
-/** What of the step's text the model has said. */
+/** The part of the step's text that the model wrote. */
 const saidIn = ({ text, lead }: Step): string => text.slice(lead)
 
 /** The request as this try makes it. */
@@ -84,7 +81,7 @@ function requestFor(
     }
   return request
 }
-/** What stands between the text so far and what this try says. */
+/** The filter between the kept text and the text of this try. */
 function seamFor(step: Step, { plan }: Recovery): Seam | undefined {
   if (plan === 'instruct') return createSeam(saidIn(step))
   if (plan === 'regenerate') return createRepeat(saidIn(step), { fromStart: true })
@@ -98,13 +95,13 @@ type Try = {
   readonly attempt: number
   readonly shown: 'token' | 'reasoning'
   readonly seam: Seam | undefined
-  /** What stands of the tries before and was not counted by the provider again. */
+  /** Tokens kept of earlier tries, where the provider does not count them again. */
   readonly keptTokens: number
   /** Estimated, for a provider that does not count. */
   readonly inputTokens: number
 }
 
-/** Writes text of one try as it may be shown. */
+/** Writes the text of one try, as far as it may be shown. */
 function createTeller(journal: Journal, { step, attempt, shown, seam }: Try) {
   const write = (type: 'token' | 'reasoning', text: string) => {
     for (const piece of piecesOf(text, pieceBytesMax))
@@ -122,13 +119,13 @@ function createTeller(journal: Journal, { step, attempt, shown, seam }: Try) {
     deliberate: (text: string) => {
       if (shown === 'token') write('reasoning', text)
     },
-    /** What comes now stands behind all text so far. */
+    /** Writes held-back text: the next record comes after all text. */
     catchUp: () => show(seam ? seam.end() : ''),
     isBehind: () => seam?.holds() ?? false,
   }
 }
 
-/** Writes the deltas of one try, to its accepted end. */
+/** Writes the deltas of one try, up to its accepted end. */
 async function listen(
   journal: Journal,
   { models, cancellation, bounds, textBytesMax }: ModelCalling,
@@ -164,8 +161,8 @@ async function listen(
         teller.catchUp()
         return journal.write(toolWhole({ step, attempt, ...whole }))
       }
-      // A mark stands for all text before it: while some is held back, the journal has not got
-      // that, and a later mark will do.
+      // A checkpoint covers all text before it. While text is held back, the journal lacks that
+      // text, and a later checkpoint will do.
       case 'checkpoint':
         return teller.isBehind()
           ? undefined
@@ -208,15 +205,12 @@ async function listen(
   )
 }
 
-/** What is sent, as far as can be told before the provider counts it. */
+/** Estimates the tokens of a request. */
 const tokensIn = (
   { messages, attachments }: Omit<ModelRequest, 'signal'>,
   { toolTokens }: ModelCalling,
 ): number => estimateTokens(messages, attachments) + toolTokens
-/**
- * What the try that broke off used, as far as can be told: the customer does not pay it, the
- * operator does.
- */
+/** Estimates what a broken-off try used. The customer does not pay for it; the operator does. */
 const lostBy = (thinking: ModelCalling, step: Step): Usage => ({
   inputTokens: step.asked ?? tokensIn(thinking.request, thinking),
   outputTokens: tokensOf(saidIn(step).length + step.deliberated),
@@ -246,14 +240,13 @@ async function attemptOf(
   await thinking.spans.call(index, attempt, span => listen(journal, thinking, asked, one, span))
 }
 
-/** After these a try in another way may go better. */
+/** Plans after whose failure another plan may succeed. */
 const hasOther = (plan: Recovery['plan']): plan is Plan =>
   plan === 'resume' || plan === 'prefill' || plan === 'instruct' || plan === 'regenerate'
 
 /**
- * Brings the current step to its accepted end. Throws the abort's reason, MODEL_FAILED when it
- * broke off too often or cannot be continued, MODEL_REFUSED, or STREAM_MOVED when the lease is
- * lost.
+ * Brings the current step to its accepted end. Throws the abort's reason, MODEL_FAILED after too
+ * many tries, MODEL_REFUSED, or STREAM_MOVED.
  */
 export async function callModel(
   journal: Journal,
@@ -306,8 +299,8 @@ export async function callModel(
     } catch (error) {
       if (journal.failure()) throw journal.failure()
       const isRefused = hasCode(error, 'MODEL_REFUSED')
-      // What the provider kept is gone, or broken for good; it takes no beginning of an answer; or
-      // it does not keep to one: the next try goes on in another way.
+      // The provider lost the answer that it kept, refuses a prefill or instruction, or answers
+      // differently. The next try uses another plan.
       const another =
         hasOther(recovery.plan) && (recovery.plan === 'resume' || isRefused || isDiffering(error))
       if (another) without.add(recovery.plan as Plan)
@@ -320,7 +313,7 @@ export async function callModel(
       log('warn', 'model.broke', { step: number, attempt, error })
       const pause =
         Math.min(backoffMsMax, backoffMs * 2 ** journal.state.tries) * (0.5 + clock.random() / 2)
-      // The pause is ours, not the model's silence.
+      // The silence during this pause is not the model's.
       cancellation.pause()
       await clock.sleep(
         Math.max(pause, hasCode(error, 'MODEL_FAILED') ? (error.retryAfterMs ?? 0) : 0),

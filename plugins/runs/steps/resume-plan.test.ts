@@ -1,5 +1,5 @@
-// What becomes of a model call that broke off, from journals made by hand: each plan, each of its
-// conditions, and what stays of the text.
+// How a model call that broke off goes on, from journals made by hand: each plan, its conditions,
+// and the text that stays.
 import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -267,10 +267,10 @@ test('what is kept stands in the journal; following the plan gives exactly that 
         const { text } = step
         const { plan, keep } = recoveryOf(step, terms)
         assert.ok(keep <= text.length && (plan !== 'restart' || text === ''))
-        // The same records lead to the same plan, in whatever process.
+        // The same records lead to the same plan, in every process.
         assert.equal(recoveryOf(currentStep(folded(...records))!, terms), { plan, keep })
         if (plan === 'begin' || plan === 'accept' || plan === 'end') return
-        // Of an answer nothing that was shown is taken back.
+        // Shown text of an answer is never taken back.
         assert.is(keep, text.length)
         foldOne(state, { ...again(plan, keep), seq: records.length + 1 })
         assert.is(step.text, text.slice(0, keep))

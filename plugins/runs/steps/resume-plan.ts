@@ -1,12 +1,12 @@
-// What becomes of a model call that broke off after it had shown something: decided from the
-// journal alone, so that any process decides the same.
+// Decides how a model call that broke off goes on. The journal alone decides, so that any process
+// decides the same.
 import { fault, hasCode } from '#kernel'
 import type { Model } from '#ports/models.ts'
 import type { Plan } from '../journal/records.ts'
 import type { CallState, Step } from '../journal/state.ts'
 
 /**
- * `begin`: nothing had come, the call is simply made. `end`: what stands cannot be continued.
+ * `begin`: nothing had come, so the call is simply made. `end`: the kept text cannot be continued.
  * `keep`: characters (UTF-16 code units) of the step's text that stay.
  */
 export type Recovery = { readonly plan: Plan | 'begin' | 'end'; readonly keep: number }
@@ -15,15 +15,15 @@ type Terms = {
   /** The agent's wish. */
   readonly onInterrupt: 'continue' | 'restart'
   readonly isValid: (call: CallState['call']) => boolean
-  /** What the provider has refused, or not kept to. */
+  /** Plans that the provider refused or did not follow. */
   readonly without?: ReadonlySet<Plan>
 }
 
 const restart: Recovery = { plan: 'restart', keep: 0 }
 
 /**
- * In the order of what costs the customer and the reader least. What was shown of an answer is
- * never taken back: a client may read nothing else.
+ * Tries the plans in the order of what costs the customer and the reader least. Shown text of an
+ * answer is never taken back, because a client may read nothing else.
  */
 export function recoveryOf(
   step: Step,
@@ -41,12 +41,11 @@ export function recoveryOf(
     open === undefined &&
     calls.every(({ call, refused }) => refused === undefined && isValid(call))
   if (isWhole && onInterrupt !== 'restart') return { plan: 'accept', keep: all }
-  // A plan and the work on it are shown as deliberation, which may begin again: half a list is
-  // worth nothing.
+  // The text of a plan and of its steps is shown as reasoning, which may begin again. Half of such
+  // a text is of no use.
   if (!isAnswer) return restart
   if (all === lead) return { plan: 'restart', keep: all }
-  // From here on what is kept is text: a call that was not whole, and whole ones beside it, are
-  // asked for again.
+  // From here on only text is kept. All tool calls, complete or not, are requested again.
   const ways: readonly Plan[] =
     onInterrupt === 'restart'
       ? ['regenerate']
@@ -54,39 +53,36 @@ export function recoveryOf(
   return { plan: ways.find(way => !without.has(way)) ?? 'end', keep: all }
 }
 
-/** What the model is told where it cannot be made to continue its own words. */
+/** The instruction for a provider that cannot continue the model's own words. */
 export const continueInstruction =
   'The connection broke while you were answering. Your answer so far stands above and the ' +
   'reader has seen it. Go on exactly where it stops, in the same language and form, ' +
   'without repeating any of it and without remarks about the interruption. Your tools are ' +
   'the same as before.'
 
-/** Characters in which a repetition of the end of what stands is looked for. */
+/** So many characters at the end of the kept text are searched for a repetition. */
 const overlapMax = 200
-/** Shorter than this a repetition is an accident: "real" goes on with "ly". */
+/** A shorter repetition is taken for a coincidence. */
 const overlapMin = 12
-/**
- * So much of the beginning again, and then something else: that is another answer, not the rest of
- * this one.
- */
+/** A text that repeats so many characters of the beginning, and then differs, is another answer. */
 const otherMin = 40
 
 const otherAnswer =
   'the answer broke off, and what came again was another one: what stands is all there is'
-/** What a further try of a call says does not fit what the reader has seen. */
+/** The error of a further try whose text does not continue what the reader has seen. */
 export const differs = (): Error => fault('MODEL_FAILED', { why: otherAnswer })
 export const isDiffering = (error: unknown): boolean =>
   hasCode(error, 'MODEL_FAILED') && error.values['why'] === otherAnswer
 
-/** Between what stands and what comes: lets through what is new. */
+/** A filter between the kept text and new text. It lets through only what is new. */
 export type Seam = {
-  /** What may be shown now. */
+  /** Takes new text; returns what may be shown now. */
   push(text: string): string
-  /** Nothing more comes before what comes next: what was held back. */
+  /** The text has ended; returns what was held back. */
   end(): string
   /**
-   * Something is held back, or still awaited: nothing that counts on all text so far may be written
-   * down.
+   * Whether text is held back or still expected. Then no record may be written that covers all text
+   * so far.
    */
   holds(): boolean
 }
@@ -96,9 +92,9 @@ const commonLength = (a: string, b: string): number => {
   while (at < a.length && a[at] === b[at]) at++
   return at
 }
-/** What is new of the beginning of a continuation; throws where it is another answer. */
+/** Returns what is new at the beginning of a continuation. Throws where it is another answer. */
 function joined(kept: string, begun: string): string {
-  // Told to go on, it began again.
+  // The model repeated its answer from the beginning.
   if (kept !== '' && begun.startsWith(kept)) return begun.slice(kept.length)
   for (let size = Math.min(overlapMax, begun.length, kept.length); size >= overlapMin; size--)
     if (kept.endsWith(begun.slice(0, size))) return begun.slice(size)
@@ -106,7 +102,10 @@ function joined(kept: string, begun: string): string {
   return begun
 }
 
-/** More of a repetition may come: of the end of what stands, or of all of it. */
+/**
+ * Whether the text so far may still become a repetition: of the end of the kept text, or of all of
+ * it.
+ */
 function isUndecided(kept: string, begun: string): boolean {
   if (begun.length < kept.length && kept.startsWith(begun)) return true
   const end = kept.slice(-overlapMax)
@@ -115,8 +114,8 @@ function isUndecided(kept: string, begun: string): boolean {
 }
 
 /**
- * Drops what a continuation repeats of the text that stands. Holds its first characters back until
- * that can be told.
+ * Drops what a continuation repeats of the kept text. It holds the first characters back until it
+ * can tell.
  */
 export function createSeam(kept: string): Seam {
   let held: string | undefined = ''
@@ -137,8 +136,8 @@ export function createSeam(kept: string): Seam {
 }
 
 /**
- * Drops exactly what the reader has seen; throws where something else comes, or less. Line breaks
- * in front of all count for nothing.
+ * Drops exactly the text that the reader has seen. Throws where the text differs or is shorter.
+ * Line breaks before the text are ignored.
  */
 export function createRepeat(seen: string, { fromStart }: { readonly fromStart: boolean }): Seam {
   let at = 0

@@ -1,5 +1,5 @@
-// The end of a run, in an order in which each crash point is safe: usage → ledger → terminal event
-// → the session's next → closed.
+// Settles a run, in an order in which each crash point is safe: usage → ledger → terminal event →
+// the session's next run → closed.
 import { hasCode } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -15,7 +15,7 @@ import { endParts } from '../journal/hold.ts'
 import { leave } from '../sessions/session-queue.ts'
 
 /**
- * Takes the credits once. The ledger knows: whatever stands there under this run is the truth,
+ * Captures the credits once. Where the ledger has an end for this run already, that entry counts,
  * whoever wrote it.
  */
 async function charge(billing: Ledger, run: Run, credits: number): Promise<number> {
@@ -34,7 +34,7 @@ async function charge(billing: Ledger, run: Run, credits: number): Promise<numbe
 }
 
 /**
- * A step may have been begun and its model never asked: the credits ran out, or the run was
+ * Whether the step's model call was made. It may not have been: the credits ran out, or the run was
  * stopped.
  */
 const wasMade = ({ accepted, asked, shown, attempt, calls, open }: Step): boolean =>
@@ -53,17 +53,17 @@ export type Settling = {
   readonly run: Run
   readonly texts: Texts
   readonly metrics: Pick<RunMetrics, 'ended'>
-  /** Writes what was said into the search index. */
+  /** Tells the search index that the run has ended. */
   readonly note: (run: Run) => void
   /** Wakes the run that is next in the session. */
   readonly wake: (runId: string) => Promise<void>
-  /** When its log may be made small. */
+  /** How long after the end its log may be compacted, in milliseconds. */
   readonly compactAfterMs: number
 }
 
 /**
- * May be repeated from any point. The run is closed last: until then the sweep comes back to it, so
- * that its session's next is not forgotten.
+ * May be repeated from any point. The run is closed last. Until then the sweep comes back to it, so
+ * that the session's next run is not forgotten.
  */
 export async function settle(
   { own, billing, clock, journal, run, wake, compactAfterMs, metrics, texts, note }: Settling,

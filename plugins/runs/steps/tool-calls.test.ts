@@ -1,5 +1,5 @@
-// Tool calls over the API: side by side or one after another, in time or not, cancelled, kept, and
-// remembered by the audit.
+// Tool calls over the API: in parallel or in order, within their time or not, cancelled, kept, and
+// in the audit log.
 import { Type as t } from 'typebox'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
@@ -32,7 +32,7 @@ const Named = t.Object(
   { text: t.String(), polite: t.Boolean({ default: true }) },
   { additionalProperties: false },
 )
-/** Begins, waits at its door, ends. */
+/** A tool whose body begins, waits for its door, and ends. */
 const held = (name: string, more: Partial<Tool> = {}): Tool => ({
   name,
   description: 'For a test.',
@@ -73,7 +73,7 @@ const tools: readonly Tool[] = [
 const agents: readonly Agent[] = [
   { key: 'reader', name: 'Reader', instruction: 'Read.', tools: ['reads', 'echo'] },
 ]
-/** The message lists the calls: `name text`, one a line. */
+/** The user's message lists the calls, one a line: `name text`. */
 const play: Play = request =>
   resultsIn(request).length > 0
     ? says('answered')
@@ -116,7 +116,7 @@ test('calls without effect run side by side; each result is told as it comes', a
       ['c1', 'ok', 'reads b'],
     ],
   )
-  // The model reads them in the order of its calls.
+  // The model reads the results in the order of its calls.
   assert.equal(resultsIn(engine.model.requests.at(-1)!), ['reads a', 'reads b', 'reads c'])
 })
 
@@ -129,7 +129,7 @@ test('what acts on the world runs alone and in order, unless it says otherwise',
   ] as const) {
     fresh()
     const { run_id: id } = await engine.chat(message)
-    // A door opens when everything that may have begun before has.
+    // Each door opens once all calls that may begin before it have begun.
     for (const [i, step] of order.entries())
       await (step.startsWith('+')
         ? began(step.slice(1))
@@ -190,7 +190,7 @@ test('a run cancelled in a call ends at once; the outcome of what acts is unknow
       [log, engine.model.requests.length - asked, (await audited(id)).map(one => one.status)],
       [['+a'], 1, [status]],
     )
-    // The body was left behind; a stop would wait for it.
+    // The body was abandoned, but a stop would wait for it.
     doorOf('a').open()
     await until('its end', () => log.includes('-a'))
   }

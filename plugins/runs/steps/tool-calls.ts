@@ -1,4 +1,4 @@
-// The tool calls of one answer: intent, then body, then outcome, each known before the next begins.
+// The tool calls of one answer: intent, body, outcome. Each is journalled before the next begins.
 import { createHash } from 'node:crypto'
 import { isFault, type Json } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
@@ -26,13 +26,13 @@ export type ToolCalling = {
   readonly spans: RunSpans
   readonly audit: AuditLog
   /**
-   * Resolves when everything journalled so far is on disk and the lease is still ours, by the
-   * storage's word; rejects when it is not.
+   * Resolves when all journalled records are on disk, and the storage confirms our lease. Rejects
+   * otherwise.
    */
   readonly secure: () => Promise<void>
   /** Resolves when everything journalled so far is on disk. */
   readonly written: () => Promise<void>
-  /** Keeps a long result whole; its id. */
+  /** Keeps a long result whole; returns its id. */
   readonly keep: (
     key: string,
     name: string,
@@ -40,15 +40,15 @@ export type ToolCalling = {
   ) => Promise<{ id: string; filename: string }>
   readonly questionMs: number
   readonly resultCharsMax: number
-  /** As JSON. */
+  /** Counted as JSON. */
   readonly resultBytesMax: number
   readonly questionBytesMax: number
 }
 const timeoutDefaultMs = 30_000
 const errorCharsMax = 500
 /**
- * Where something is away: how often it is tried again, and the milliseconds before the first try.
- * They double before each further one, up to a bound. Together that is some seven seconds.
+ * Retries while a part of the platform is unavailable, and the first pause in milliseconds. Pauses
+ * double up to a bound. Together they take about seven seconds.
  */
 const awayTriesMax = 8
 const awayMs = 50
@@ -61,8 +61,8 @@ const unknownOutcome: Outcome = {
 }
 
 /**
- * The same for every try of this call, and for no other: a UUID (version 8, RFC 9562 section 5.8)
- * of where it stands in its run.
+ * The key of a call: the same for every try of it, and for no other call. It is a UUID (version 8,
+ * RFC 9562 section 5.8) of the call's place in its run.
  */
 export function keyOf(runId: string, step: number, callId: string): string {
   const hex = createHash('sha256')
@@ -76,17 +76,17 @@ type Info = Omit<ToolCallInfo, 'signal'>
 const effectOf = ({ effect = 'once' }: Tool) => effect
 
 /**
- * Of the platform's own: what a body did before it was told this may stand all the same.
- * A stop is no outcome either: the next process continues.
+ * Whether a part of the platform was unavailable. What the body did before may have taken effect.
+ * STOPPING is no outcome: the next process continues.
  */
 const isAway = (error: unknown): boolean =>
   isFault(error) && ['UNAVAILABLE', 'STORAGE_FULL', 'STOPPING'].includes(error.code)
-/** `away`: it failed because something that the platform stands on was away. */
+/** `away`: it failed because a part of the platform was unavailable. */
 type Failure = Outcome & { readonly away?: true }
 
 /**
- * Lets a tool act within its time. An outcome where it did not come to an answer; rejects only when
- * the driver must stop. A body that ignores its signal is left behind.
+ * Runs a tool within its time limit; an outcome where the tool gave no answer. Rejects only when
+ * the driver must stop. A body that ignores its signal is abandoned.
  */
 async function within<T>(
   tool: Tool,
@@ -136,7 +136,7 @@ async function within<T>(
   } finally {
     over.abort()
     await late
-    // A signal made of others stays for ever while somebody listens to it and it has not aborted.
+    // A combined signal is never collected while it has listeners and has not aborted.
     limit.abort('over')
   }
 }
@@ -172,7 +172,7 @@ async function once(
       }
 }
 
-/** A call whose body may have begun: what acts on the world and cannot tell is not called again. */
+/** Continues a call whose body may have begun. `once` is repeated only after `not done`. */
 async function again(
   tool: Tool,
   args: Json,
@@ -191,9 +191,9 @@ async function again(
     : { status: 'ok', content: found.answer.content, ...madeOf(found.answer) }
 }
 /**
- * What the platform's own parts have cut short by their absence goes on when they are back, where
- * it may. While the storage is away, another driver does; but it comes back in pieces, one
- * connection after the other, so that once more is not enough. A part that stays away is told.
+ * Repeats a call that a part of the platform cut short, where its effect allows that. A storage
+ * comes back one connection at a time, so one repetition is not enough.
+ * A part that stays away is reported. While the storage is away, another driver continues.
  */
 async function persist(
   tool: Tool,
@@ -227,7 +227,7 @@ async function persist(
   return tried
 }
 
-/** What of a result the model reads, where that is not all of it. */
+/** The excerpt that the model reads of a long result; undefined where it reads all of it. */
 function excerptOf(
   whole: string,
   { resultCharsMax, resultBytesMax }: ToolCalling,
@@ -237,8 +237,8 @@ function excerptOf(
 }
 
 /**
- * Brings every call of the step to its outcome, as far as that goes without the user. Answers the
- * questions that are open then, the first that was asked first.
+ * Brings each call of the step to its outcome, as far as that needs no user. Returns the questions
+ * that are open then, in the order of asking.
  */
 export async function callTools(
   journal: Journal,
@@ -288,8 +288,8 @@ export async function callTools(
     await audit.ended(run, info(one).key, outcome.status)
   }
   /**
-   * Of a call that was made and whose body never ran. Both records stand together: a driver that
-   * takes over must not think that it has begun.
+   * Ends a call whose body never ran. Both records go out in one write: a driver that takes over
+   * must not think that the body has begun.
    */
   const refuse = async (one: CallState, { status, content }: Outcome): Promise<void> => {
     const tool = toolRegistry.find(one.call.name, allowed)
@@ -353,7 +353,7 @@ export async function callTools(
   const act = async (one: CallState, tool: Tool, args: Json): Promise<void> => {
     if (tool.approval && !one.answered)
       return ask(one, 'approval', { action: tool.name, arguments: args })
-    // Under another driver.
+    // The body began under another driver.
     if (one.begun)
       return settle(one, await persist(tool, args, info(one), one.call.id, calling, again))
     journal.write(begins(one, args))
@@ -363,8 +363,8 @@ export async function callTools(
       effect: effectOf(tool),
       step: step.index,
     })
-    // A body may be the end of its process: which one it was stands on disk before. What acts on
-    // the world asks once more whether it may, too.
+    // A body may kill its process, so its intent must be on disk before. For a body with effects,
+    // the lease is checked once more.
     if (effectOf(tool) !== 'none') await calling.secure()
     else await calling.written()
     return calling.cancellation.whileActing(async () =>
@@ -380,8 +380,8 @@ export async function callTools(
     asked !== undefined && answered === undefined
   for (;;) {
     const open = step.calls.filter(({ outcome }) => outcome === undefined)
-    // What may run beside others does, up to the first that may not: that one waits for all before
-    // it, whatever they wait for.
+    // Parallel calls run together, up to the first that may not. That call waits for all calls
+    // before it, and for their questions.
     const until = open.findIndex(one => !isParallel(one))
     const together = until === 0 ? open.slice(0, 1) : open.slice(0, until < 0 ? open.length : until)
     const ready = together.filter(one => !isWaiting(one))

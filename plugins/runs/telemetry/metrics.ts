@@ -6,8 +6,8 @@ import type { NewEvent } from '#ports/eventlog.ts'
 import type { Run } from '../collections.ts'
 
 /**
- * Appends of one followed run that are remembered; a reader who is further behind is counted as
- * that far.
+ * Appends of one followed run that are remembered. A reader that is further behind is measured
+ * against the oldest of them.
  */
 const marksMax = 64
 type Marks = { readers: number; readonly at: { readonly seq: number; readonly ms: number }[] }
@@ -106,10 +106,7 @@ export function createRunMetrics({ host, clock, slots }: Deps) {
       trimmed.inc({ reason }, events)
       freed.inc({ reason }, bytes)
     },
-    /**
-     * For the journal of a driver: hears of each append. `fresh`: nothing was shown of the run
-     * before.
-     */
+    /** Measures the appends of a driver's journal. `fresh`: nothing of the run was shown before. */
     appends(
       { id, createdAt, placedAs }: Run,
       fresh: boolean,
@@ -126,7 +123,7 @@ export function createRunMetrics({ host, clock, slots }: Deps) {
         if (marks.length > marksMax) marks.shift()
       }
     },
-    /** For a reader: hears of each delivery until `stop`. */
+    /** Measures the deliveries to a reader until `stop`. */
     follow(runId: string): { delivered(last: number): void; stop(): void } {
       const marks = followed.get(runId) ?? { readers: 0, at: [] }
       marks.readers++

@@ -1,5 +1,6 @@
-// What a run looks like in a trace: names and attributes of OpenTelemetry's semantic conventions
-// for generative AI, version 1.37.0 (docs/gen-ai); never what anybody said.
+// The spans of a run in a trace. Names and attributes follow OpenTelemetry's semantic conventions
+// for generative AI, version 1.37.0 (docs/gen-ai).
+// No span holds what users or models said.
 import type { ModelDelta, Usage } from '#ports/models.ts'
 import type { Span, Tracer } from '#ports/traces.ts'
 import type { Run } from '../collections.ts'
@@ -10,9 +11,9 @@ const conversation = ({ id, orgId, sessionId }: Run) => ({
   'agent_platform.organisation.id': orgId,
 })
 type Finish = Extract<ModelDelta, { type: 'finish' }>['reason']
-/** How a model call went, told once it is over. */
+/** Records how a model call went, once it is over. */
 export type CallSpan = { ended(usage: Usage, finish: Finish): void }
-/** Spans of one driving of a run, each within the one before: driving, model calls, tools. */
+/** Spans of one driver's work on a run, nested: the work, its model calls, its tools. */
 export type RunSpans = ReturnType<ReturnType<typeof createRunSpans>>
 
 export const createRunSpans =
@@ -28,7 +29,7 @@ export const createRunSpans =
     ) =>
       traces.span(name, { kind, parent, attributes: { ...attributes, ...conversation(run) } }, act)
     return {
-      /** From the lease to wherever the driver leaves it; what comes after is inside. */
+      /** From the lease to the point where the driver leaves the run. Later spans are inside it. */
       driving: <T>(act: () => Promise<T>): Promise<T> =>
         within(
           `invoke_agent ${run.request.app_name}`,

@@ -1,5 +1,5 @@
-// Every call of a tool, kept apart from the run: who had what done, when, and how it ended. It
-// outlives the events and the session.
+// The audit log of tool calls: who called what, when, and how it ended. It outlives the run's
+// events and the session.
 import { hasCode } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import { collection, type ScopedStorage } from '#ports/storage.ts'
@@ -17,7 +17,7 @@ export type ToolInvocation = {
   readonly step: number
   readonly tool: string
   readonly effect: Effect
-  /** `begun` to the end where the process died before it knew. */
+  /** Stays `begun` where the process died before the call's end. */
   readonly status: 'begun' | ToolStatus
   readonly startedAt: number
   readonly endedAt?: number
@@ -39,7 +39,7 @@ type Called = {
 export type AuditLog = ReturnType<typeof createAuditLog>
 
 export function createAuditLog({ store, clock }: { store: ScopedStorage; clock: Clock }) {
-  /** A further try of a call finds it there. */
+  /** A further try of a call finds its record, and keeps it. */
   const insert = async (one: ToolInvocation): Promise<void> => {
     try {
       await store.tenant(one).insert(ToolInvocations, one)
@@ -66,8 +66,8 @@ export function createAuditLog({ store, clock }: { store: ScopedStorage; clock: 
       })
     },
     /**
-     * A call whose body never ran: there was no such tool, its arguments did not fit, or the user
-     * declined.
+     * Records a call whose body never ran. There was no such tool, its arguments did not match, or
+     * the user declined.
      */
     async refused(
       { orgId, userId, sessionId, id: runId }: Run,

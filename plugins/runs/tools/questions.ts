@@ -1,4 +1,4 @@
-// What a run may ask of its user, which answers fit, and what the model is told of them.
+// Questions to the user: which answers are valid, and what the model is told of them.
 import { fault, type Json } from '#kernel'
 import type { Choice, Question } from '../api.ts'
 import type { Answered, Asked, Outcome } from '../journal/state.ts'
@@ -39,7 +39,8 @@ function checkQuiz({ items }: Extract<Question, { kind: 'quiz' }>, answer: Json)
 }
 
 /**
- * A label counts like the id of its option, where it is no id itself and no two options have it.
+ * Accepts a label in place of its option's id. The label must not be an id itself, and only one
+ * option may have it.
  */
 function idFor(options: readonly Choice[], given: Json): Json {
   if (typeof given !== 'string' || idsOf(options).includes(given)) return given
@@ -47,7 +48,9 @@ function idFor(options: readonly Choice[], given: Json): Json {
   return named && !another ? named.id : given
 }
 
-/** The answer as it is kept, by ids. INVALID_FIELD (`answer`) says what would fit. */
+/**
+ * Returns the answer as it is stored, by ids. INVALID_FIELD (`answer`) says what would be valid.
+ */
 export function answerFor({ kind, data }: Asked, answer: Json): Json {
   if (kind === 'approval') {
     if (typeof answer !== 'boolean') throw wrong('true or false')
@@ -74,8 +77,8 @@ export function answerFor({ kind, data }: Asked, answer: Json): Json {
 }
 
 /**
- * The call's result, once its question is answered; undefined where the answer only allows the body
- * to run.
+ * The call's result, once its question is answered. Undefined: the user approved, and the body may
+ * run.
  */
 export function outcomeOf(
   { kind, data }: Asked,

@@ -1,4 +1,5 @@
-// The tools of today: what a model is offered, and whether the arguments that it sends fit.
+// The tools that plugins contribute now. Lists those that a model is offered, and checks the
+// arguments that it sends.
 import { createValidator, isFault, type Json, type Validator } from '#kernel'
 import type { ToolCall, ToolSpec } from '#ports/models.ts'
 import type { Tool } from '../api.ts'
@@ -6,7 +7,7 @@ import type { Run } from '../collections.ts'
 
 export type ToolRegistry = ReturnType<typeof createToolRegistry>
 
-/** Whose run it is, and the tools that its agent names; undefined: all of them. */
+/** The run's organisation, and the tools that its agent names; undefined: all of them. */
 export type Allowed = { readonly orgId: string; readonly names: readonly string[] | undefined }
 export const allowedFor = ({ orgId, terms }: Pick<Run, 'orgId' | 'terms'>): Allowed => ({
   orgId,
@@ -31,7 +32,7 @@ export function createToolRegistry({
     checks.set(tool, check)
     return check
   }
-  /** The same object for the same tool, so that what is derived from it can be kept. */
+  /** Returns the same object for the same tool, so that values derived from it can be cached. */
   const specOf = (tool: Tool): ToolSpec => {
     const { name, description, parameters } = tool
     const spec = specs.get(tool) ?? { name, description, parameters: parameters as unknown as Json }
@@ -40,7 +41,9 @@ export function createToolRegistry({
   }
   const find = (name: string, allowed: Allowed): Tool | undefined =>
     offered(allowed).find(tool => tool.name === name)
-  /** Why the arguments do not fit, for the model to read; undefined where they do. */
+  /**
+   * Why the arguments do not match the schema, for the model to read. Undefined where they match.
+   */
   const misfit = (tool: Tool, args: Json): string | undefined => {
     try {
       checkOf(tool)(structuredClone(args))
@@ -55,7 +58,7 @@ export function createToolRegistry({
     find,
     misfit,
     specs: (allowed: Allowed): ToolSpec[] => offered(allowed).map(specOf),
-    /** With the defaults of the schema filled in. */
+    /** The arguments, with the schema's defaults filled in. */
     argumentsOf: (tool: Tool, args: Json): Json => checkOf(tool)(structuredClone(args)) as Json,
     isValid:
       (allowed: Allowed) =>

@@ -1,4 +1,4 @@
-// `verify`: what must hold of every run and of every organisation's ledger, checked on a living
+// `verify` checks the invariants of every run and of every organisation's ledger, on a running
 // installation.
 import type { Entry, Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -12,7 +12,7 @@ import type { Texts } from '../journal/texts.ts'
 import { createLedgerCheck, verifyAnswer, verifyRun } from './verify.ts'
 
 export const verifyReason = 'verify: every run of every organisation'
-/** So many violations are told; all are counted. */
+/** Violations that are listed. All are counted. */
 const toldMax = 100
 
 export type Verified = {
@@ -48,7 +48,7 @@ export async function verifyInstallation({
 }: Deps): Promise<Verified> {
   const told: { org_id: string; run_id: string | null; what: string }[] = []
   const organisations = new Set<string>()
-  /** Runs that have ended by their logs, and not by their documents. */
+  /** Runs whose logs have ended, and whose documents have not. */
   const open: { run: Run; since: number }[] = []
   let runs = 0
   let events = 0
@@ -72,7 +72,7 @@ export async function verifyInstallation({
       if (page.length === 0) break
       after = page.at(-1)!.seq
     }
-    // The log first: what it says of the ledger was in the ledger before.
+    // The log is read first: the ledger already holds everything that the log says of it.
     const ofs = [
       run.id,
       ...log
@@ -117,8 +117,8 @@ export async function verifyInstallation({
     }
     note(orgId, null, ledger.bad)
   }
-  // The document follows the log at once; one that has not after as long as a driver may be silent
-  // is never closed.
+  // A document is closed right after its log. One that is still open after the time of a lease is
+  // never closed.
   for (const { run, since } of open) {
     await clock.sleep(Math.max(0, since + config.lease_ms - clock.monotonic()))
     const now = await store.tenant(run).get(Runs, run.id)

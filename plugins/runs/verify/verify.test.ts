@@ -1,4 +1,5 @@
-// `verify` on a living installation: clean after all clients, and seeing what was tampered with.
+// `verify` on a running installation: it finds nothing after normal use, and finds what was
+// tampered with.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { EventlogEngine } from '#ports/eventlog.ts'
@@ -25,7 +26,7 @@ const ended = async (message: string): Promise<Run> => {
   await readEvents(await server.stream(who.token, id))
   return (await storage.get(Runs, id))!
 }
-/** Writes the run's log anew, changed. */
+/** Rewrites the run's log with a change. */
 const rewrite = async (
   run: Run,
   change: (

@@ -1,5 +1,5 @@
-// What must hold of every run, told from its log and the ledger alone. Used by the simulation, by
-// the tests with real processes, and by `verify` on a living installation.
+// Checks the invariants of every run, from its log and the ledger alone. Used by the simulation, by
+// tests with real processes, and by `verify` on a running installation.
 import type { Entry } from '#ports/billing.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import { spanOf } from '../journal/compact.ts'
@@ -10,7 +10,10 @@ export type { Violations }
 
 const terminalTypes = new Set(['done', 'error'])
 
-/** `first` > 1 where retention took the beginning: what depends on it is not judged. */
+/**
+ * Checks the order of records. Where retention removed the beginning, the first record is not
+ * checked.
+ */
 function verifyOrder(log: readonly LoggedEvent[], bad: Violations): void {
   let epoch = 0
   if (log[0]!.seq === spanOf(log[0]!) && log[0]!.type !== 'took@1')
@@ -46,11 +49,11 @@ function verifyEnd(log: readonly LoggedEvent[], bad: Violations): void {
 
 /** Characters of an answer that earlier versions kept. */
 const earlierAnswerChars = 300_000
-/** What is kept of the answer is what readers were shown. */
+/** Checks that the stored answer is the text that readers were shown. */
 export function verifyAnswer(log: readonly LoggedEvent[], answer: string): Violations {
   const [first] = log
   if (!first || first.seq !== spanOf(first) || first.type === 'copied@1') return []
-  // Earlier versions took back what they had shown, and said so.
+  // Earlier versions could take shown text back, and recorded it.
   const texts = new Map<number, string>()
   for (const { type, data } of log) {
     const { step, text = '', keep } = data as { step: number; text?: string; keep?: number }
@@ -64,7 +67,7 @@ export function verifyAnswer(log: readonly LoggedEvent[], answer: string): Viola
     : ['its answer is not what its readers were shown']
 }
 
-/** One hold, one resolution, and what was told is what was taken. */
+/** Checks that each hold has one end, and that the credits told are the credits taken. */
 function verifyMoney(
   runId: string,
   log: readonly LoggedEvent[],
@@ -105,7 +108,7 @@ export function verifyRun(
   entries: readonly Entry[],
 ): Violations {
   const bad: Violations = []
-  // A copy in a forked conversation has no life of its own.
+  // A copy in a fork was never driven.
   if (log.length === 0 || log[0]!.type === 'copied@1') return bad
   verifyOrder(log, bad)
   verifyEnd(log, bad)

@@ -1,16 +1,16 @@
-// From a library's events, one at a time, to batches: everything that one read of the wire brought.
+// Groups a library's single events into batches. A batch holds all events of one read of the wire.
 
 type Steps<E, D> = {
   /** Resolves when the library waits for more of the wire. */
   readonly hungry: () => Promise<void>
   readonly read: (event: E) => void
-  /** What has been read and was not taken yet. */
+  /** Returns what was read since the last call. */
   readonly take: () => D[]
 }
 
 /**
- * Never an empty batch. What was read before an error is handed out before it is thrown; what is
- * left at the end stays to be taken.
+ * Yields no empty batch. Events before an error come first, and then the error is thrown. What is
+ * left at the end can still be taken.
  */
 export async function* batches<E, D>(
   events: AsyncIterable<E>,
@@ -44,7 +44,7 @@ export async function* batches<E, D>(
       }
     }
   } finally {
-    // Not awaited: it answers only when the wire does, which its owner ends after this.
+    // Not awaited: it resolves only when the wire ends, and the caller ends the wire after this.
     if (!ended) iterator.return?.()?.then(undefined, () => 'the reader has gone')
   }
 }

@@ -1,4 +1,4 @@
-// What a provider says of its limits, and the line before it.
+// The limits that a provider reports, and the queue of calls before it.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { fault, hasCode } from '#contracts/faults.ts'

@@ -28,8 +28,8 @@ function untilMs(text: string, now: number): number | undefined {
 }
 
 /**
- * The names under which OpenAI and Anthropic tell when a limit is counted anew: `…-requests`,
- * `…-tokens`, each with what is left of it.
+ * Headers in which OpenAI and Anthropic tell when a limit resets, and how much of it is left:
+ * `…-requests`, `…-tokens`.
  */
 const resets = [
   ...['requests', 'tokens'].map(what => ({
@@ -43,8 +43,8 @@ const resets = [
 ]
 
 /**
- * Milliseconds; undefined where the provider says nothing that can be read. `Retry-After` (RFC
- * 9110, section 10.2.3) and `retry-after-ms` go before the resets of what is used up.
+ * Milliseconds to wait; undefined where the provider names no valid time. `Retry-After` (RFC 9110,
+ * section 10.2.3) and `retry-after-ms` take precedence over the resets of used-up limits.
  */
 export function retryAfterOf(headers: Headers, clock: Pick<Clock, 'now'>): number | undefined {
   const bounded = (ms: number | undefined): number | undefined =>

@@ -1,22 +1,22 @@
-// Another try where nothing of an answer was handed out yet, after a pause that it may choose.
+// Repeats a call of which no answer was handed out yet. The provider may choose the pause.
 import { hasCode, type Fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 
 const triesMax = 3
 const backoffMsUsual = 500
 const backoffMsMax = 8000
-/** A longer pause is the caller's to decide on. */
+/** A longer pause is left to the caller: the call fails at once. */
 const waitMsMax = 20_000
 
 type Trying = {
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** The fault that an error amounts to. */
+  /** Turns an error into a fault. */
   readonly failureOf: (error: unknown) => Fault
   readonly onFailure: (failure: Fault, tried: number) => void
 }
 
-/** The items of the first try that gives one. Throws the signal's reason, or the fault. */
+/** Yields the items of the first try that has any. Throws the signal's reason, or the fault. */
 export async function* retry<T>(
   once: () => AsyncIterable<T>,
   { clock, signal, failureOf, onFailure }: Trying,
@@ -30,7 +30,7 @@ export async function* retry<T>(
       }
       return
     } catch (error) {
-      // Whatever a library made of the abort, the caller gets its own reason.
+      // The caller gets its own reason for the abort, not the library's error.
       signal.throwIfAborted()
       const failure = failureOf(error)
       onFailure(failure, tried)
