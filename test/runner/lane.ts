@@ -1,5 +1,5 @@
 // A process that runs test files, one after the other, as its parent asks. What uvu keeps in the
-// global object is emptied between two files, and so are the settings.
+// global object is emptied between two files. Settings, folder and fetch are as before again.
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { cpuOf } from './cpu.ts'
@@ -44,6 +44,8 @@ const takeGuards = () =>
     return isGuarded
   })
 
+const home = process.cwd()
+const { fetch } = globalThis
 let isFirst = true
 async function runFile(file: string): Promise<Answered> {
   const settings = { ...process.env }
@@ -92,6 +94,8 @@ async function runFile(file: string): Promise<Answered> {
   }
   for (const name of Object.keys(process.env)) if (!(name in settings)) delete process.env[name]
   Object.assign(process.env, settings)
+  process.chdir(home)
+  globalThis.fetch = fetch
   const ended = cpuOf()
   return {
     file,

@@ -13,11 +13,12 @@ const fixture = (name: string): TestFile => ({
 
 test('a file fails by itself, and by no other', async () => {
   const found: Result[] = []
-  const names = ['talking', 'behind', 'guarding', 'unhandled', 'leaving']
+  const names = ['changing', 'talking', 'behind', 'guarding', 'unhandled', 'leaving']
   await runFiles(names.map(fixture), 1, result => void found.push(result))
   assert.equal(
     found.map(({ passed, failed }) => [passed, failed]),
     [
+      [2, 0],
       [1, 0],
       [2, 1],
       [1, 1],
@@ -25,7 +26,7 @@ test('a file fails by itself, and by no other', async () => {
       [0, 1],
     ],
   )
-  const [, behind, guarding, unhandled] = found.map(({ output }) => output)
+  const [, , behind, guarding, unhandled] = found.map(({ output }) => output)
   assert.match(behind!, 'has tests behind its last test.run()')
   assert.match(guarding!, 'left open: uncaughtException')
   assert.match(unhandled!, 'nobody handles this')
