@@ -89,7 +89,7 @@ export type PluginRegistry = {
   reload(name: string): Promise<PluginStatus>
   /** Returns to the generation before. A second rollback undoes the first. */
   rollback(name: string): Promise<PluginStatus>
-  /** Stops serving the plugin, at the next starts too. */
+  /** Stops serving the plugin, at the next starts too. One that failed may go by its source. */
   unload(name: string): Promise<{ readonly name: string }>
   /**
    * Limits the plugin to these organisations, or (null) to none. Others see neither its operations

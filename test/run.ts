@@ -29,15 +29,19 @@ const { values: asked, positionals: parts } = parseArgs({
 })
 const say = (text: string) => process.stdout.write(`${text}\n`)
 
+const unknown: string[] = []
 function chosen(): TestFile[] {
   const files = testFiles()
-  const wanted = files.filter(
-    ({ file }) => parts.length === 0 || parts.some(part => file.includes(part)),
-  )
-  const tests = wanted.filter(({ kind }) => asked.all || kind === 'test')
-  // Who names a proof means it.
-  const named = tests.length === 0 && parts.length > 0 ? wanted : tests
-  return asked.changed === undefined ? named : reaching(named, changedSince(asked.changed))
+  const usual = ({ kind }: TestFile) => asked.all || kind === 'test'
+  const named = new Set(parts.length === 0 ? files.filter(usual) : [])
+  for (const part of parts) {
+    const wanted = files.filter(({ file }) => file.includes(part))
+    if (wanted.length === 0) unknown.push(part)
+    // Who names a proof means it.
+    for (const file of wanted.some(usual) ? wanted.filter(usual) : wanted) named.add(file)
+  }
+  const all = files.filter(file => named.has(file))
+  return asked.changed === undefined ? all : reaching(all, changedSince(asked.changed))
 }
 
 const results: Result[] = []
@@ -57,10 +61,11 @@ if (asked.timings) say(timingsOf(results).join('\n'))
 // The budgets are those of `npm test`: beside servers and proofs the same work takes more.
 const over = asked.all || parts.length > 0 ? [] : overBudget(results, files)
 for (const sentence of over) say(`FAIL ${sentence}`)
-if (results.length === 0) say('There is no such test file.')
+if (results.length === 0) unknown.push('')
+for (const part of unknown) say(`There is no such test file${part ? `: ${part}` : ''}.`)
 const sum = (part: 'passed' | 'failed' | 'skipped') =>
   results.reduce((total, result) => total + result[part], 0)
-const failed = sum('failed') + over.length + (results.length === 0 ? 1 : 0)
+const failed = sum('failed') + over.length + unknown.length
 const skipped = sum('skipped')
 say(`\n${sum('passed')} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
-process.exitCode = failed > 0 ? 1 : 0
+process.exitCode = failed === 0 ? 0 : 1

@@ -16,6 +16,7 @@ import { createModuleLoader, importOnce } from '../module-loader.ts'
 import type { Plugin } from '../plugin.ts'
 import { readDesiredState } from '../management/desired-state.ts'
 import { stayAwake } from '../loading/awake.ts'
+import { checkDeclared } from '../loading/declared.ts'
 import { loadPlugins } from '../management/sources.ts'
 import { createIsolation } from '../isolation/proxy-plugin.ts'
 import { watchPlugins } from '../management/watch.ts'
@@ -190,7 +191,8 @@ function report(answer: Awaited<ReturnType<typeof runCommand>>, json: boolean): 
  * thread, so that no foreign code runs in this process.
  */
 async function describer(isolated: object): Promise<(entry: string) => Promise<Plugin>> {
-  if (Object.keys(isolated).length === 0) return entry => importOnce({ entry })
+  if (Object.keys(isolated).length === 0)
+    return async entry => checkDeclared(await importOnce({ entry }))
   const settings = readSettings(process.env)
   const engines = await bindAdapters({
     env: process.env,
@@ -252,15 +254,14 @@ async function command(words: string[], rest: string[]): Promise<void> {
   const { DATA_DIR } = readSettings(process.env)
   const served = await askServer(DATA_DIR, 'help', {})
   const living = served?.ok ? (served.result as Offered[]) : undefined
-  let known: Plugin[] | undefined
-  const plugins = async () => (known ??= await allPlugins(DATA_DIR))
-  let offered = living ?? offeredBy(await plugins())
+  // Plugins from elsewhere may end this process: they are read for what no other offers.
+  let offered = living ?? offeredBy(await loadPlugins())
   let asked = askedIn(offered, words)
-  if (!asked && living) {
+  if (!asked || words.length > asked.name.split(' ').length + operandsOf(asked.options).length) {
     // What works beside a server need not be known to it.
-    const beside = offeredBy(await plugins()).filter(isAlone)
-    asked = askedIn(beside, words)
-    offered = [...living, ...beside]
+    const further = offeredBy(await allPlugins(DATA_DIR)).filter(one => !living || isAlone(one))
+    offered = [...offered, ...further]
+    asked = askedIn(offered, words)
   }
   if (!asked)
     throw new Error(
@@ -273,8 +274,11 @@ async function command(words: string[], rest: string[]): Promise<void> {
     asked.options,
     words.slice(asked.name.split(' ').length),
   )
-  if (isAlone(asked))
-    return report(await runCommand(aloneCommands(await plugins(), json), asked.name, options), json)
+  if (isAlone(asked)) {
+    const own = aloneCommands(await loadPlugins(), json)
+    const alone = own.has(asked.name) ? own : aloneCommands(await allPlugins(DATA_DIR), json)
+    return report(await runCommand(alone, asked.name, options), json)
+  }
   const answer = await askServer(DATA_DIR, asked.name, options)
   if (answer) return report(answer, json)
   if (asked.needsServer)

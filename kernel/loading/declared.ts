@@ -54,8 +54,8 @@ const schemas = ({
   ),
 ]
 
-/** Throws a sentence that begins with the plugin's name when a declaration is wrong. */
-export function checkDeclared(plugin: Plugin, compile: Compile = 'now'): void {
+/** The plugin. Throws a sentence that begins with its name when a declaration is wrong. */
+export function checkDeclared(plugin: Plugin, compile: Compile = 'now'): Plugin {
   const refuse = (why: string, cause?: unknown) =>
     new Error(`${plugin.name} ${plugin.version} ${why}`, { cause })
   if (!name.test(plugin.name))
@@ -80,4 +80,5 @@ export function checkDeclared(plugin: Plugin, compile: Compile = 'now'): void {
     } catch (cause) {
       throw refuse(`has no valid schema for ${what}: ${(cause as Error).message}`, cause)
     }
+  return plugin
 }

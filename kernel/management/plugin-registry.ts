@@ -46,9 +46,7 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
   const organisations = createOrganisations(choices)
   /** By entry: why it could not be had. */
   const failed = new Map<string, string>()
-  /**
-   * True when a source was unavailable while this process followed the others. It will look again.
-   */
+  /** A source was unavailable while this process followed the others. It will look again. */
   let isBehind = false
   let turn: Promise<unknown> = Promise.resolve()
 
@@ -83,6 +81,12 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
       detail: '',
     }
   }
+  /** A loaded plugin that does not serve, by its source or by the name that it once told. */
+  const brokenAs = (what: string): string | undefined =>
+    choices
+      .read()
+      .loaded.filter(entry => failed.has(entry) && !served.hasSource({ entry }))
+      .find(entry => [entry, served.names.get(entry)].includes(what))
   const pluginRegistry: PluginRegistry = {
     list: () => [
       ...[...served.entries().keys()].sort().map(listed),
@@ -93,8 +97,7 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
     ],
     load: (what, { replace = false, isolated } = {}) =>
       inTurn(async () => {
-        const { off } = choices.read()
-        const isName = off.includes(what)
+        const isName = choices.read().off.includes(what)
         let entry: Entry | undefined
         for (const source of isName ? sourcesNow().sources : [sourceAt(what)]) {
           if (served.hasSource(source)) continue
@@ -147,11 +150,13 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
       }),
     unload: name =>
       inTurn(async () => {
-        const { source } = served.get(name)
-        await served.unload(name)
+        const broken = served.entries().has(name) ? undefined : brokenAs(name)
+        const entry = broken ?? served.get(name).source?.entry
+        if (!broken) await served.unload(name)
         await choose(({ loaded, off }) => {
-          if (!source || !loaded.delete(source.entry)) off.add(name)
+          if (!entry || !loaded.delete(entry)) off.add(name)
         })
+        if (broken) failed.delete(broken)
         return { name }
       }),
     enable: (name, only) =>
@@ -234,14 +239,8 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
           fresh.set(name, other ? { ...entry, before: versionOf(other) } : entry)
           return undefined
         }
-        const unload = async (name: string) => {
-          await served.unload(name)
-          return `unload ${name}`
-        }
-        const reload = async (name: string) => {
-          await served.reload(name)
-          return `reload ${name}`
-        }
+        const unload = (name: string) => served.unload(name).then(() => `unload ${name}`)
+        const reload = (name: string) => served.reload(name).then(() => `reload ${name}`)
         const swapIn = async (name: string, entry: Entry) => {
           const isKnown = served.entries().has(name)
           const sentence = isKnown ? served.stays(name) : `${name} was not loaded.`

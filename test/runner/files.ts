@@ -38,7 +38,7 @@ const git = (...args: string[]) =>
 
 /** What differs from the commit, or from the branch's beginning, and what git does not know yet. */
 export const changedSince = (commit: string): string[] => [
-  ...git('diff', '--name-only', '--relative', commit),
+  ...git('diff', '--name-only', '--no-renames', '--relative', commit),
   ...git('ls-files', '--others', '--exclude-standard'),
 ]
 
@@ -48,8 +48,10 @@ function reachedFrom(file: string, known: Map<string, readonly string[]>): Set<s
   const reached = new Set<string>()
   const next = [file]
   for (let at = next.pop(); at !== undefined; at = next.pop()) {
-    if (reached.has(at) || !isProgram.has(at)) continue
+    if (reached.has(at)) continue
+    // One that was deleted is reached, too.
     reached.add(at)
+    if (!isProgram.has(at)) continue
     let targets = known.get(at)
     if (!targets) {
       targets = importsOf(at).map(({ target }) => target)

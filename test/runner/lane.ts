@@ -1,5 +1,5 @@
 // A process that runs test files, one after the other, as its parent asks. What uvu keeps in the
-// global object is emptied between two files, and so are the settings.
+// global object is emptied between two files. Settings, folder and fetch are as before again.
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { cpuOf } from './cpu.ts'
@@ -16,7 +16,9 @@ const passing = new Set(['TCPSocketWrap', 'Immediate', 'TTYWrap', 'PipeWrap', 'F
 const uvu = globalThis as unknown as Uvu
 uvu.UVU_DEFER = true
 uvu.UVU_QUEUE = []
-const say = (text: string) => process.stdout.write(text)
+// uvu looks at what is set above when it is imported. All files declare on this one suite.
+const { test } = await import('uvu')
+const say = (text: string) => void process.stdout.write(text)
 
 const openNow = () => process.getActiveResourcesInfo().filter(name => !passing.has(name))
 function leftBeyond(before: readonly string[]): readonly string[] {
@@ -34,6 +36,16 @@ async function leftOpen(before: readonly string[]): Promise<readonly string[]> {
   return leftBeyond(before)
 }
 
+/** Removes listeners that would hide the defects of the files that follow; names their events. */
+const takeGuards = () =>
+  ['uncaughtException', 'unhandledRejection'].filter(name => {
+    const isGuarded = process.listenerCount(name) > 0
+    process.removeAllListeners(name)
+    return isGuarded
+  })
+
+const home = process.cwd()
+const { fetch } = globalThis
 let isFirst = true
 async function runFile(file: string): Promise<Answered> {
   const settings = { ...process.env }
@@ -49,9 +61,18 @@ async function runFile(file: string): Promise<Answered> {
     await import(pathToFileURL(resolve(file)).href)
     started = cpuOf()
     const runs = uvu.UVU_QUEUE[0]!.filter(run => run !== null)
-    for (const run of runs) {
+    // What was declared after the file's last test.run() would run with the next file.
+    const declared = runs.length
+    test.run()
+    const late = uvu.UVU_QUEUE[0]!.filter(run => run !== null).slice(declared)
+    for (const run of [...runs, ...late]) {
       const [errors, done, skips, total] = await run()
       if (errors !== true) say(`\n${errors}\n`)
+      else if (done < total) say(`${file} has a hook that threw.\n`)
+      if (late.includes(run) && total + skips > 0) {
+        failed++
+        say(`${file} has tests behind its last test.run().\n`)
+      }
       passed += done
       failed += total - done
       skipped += skips
@@ -64,15 +85,20 @@ async function runFile(file: string): Promise<Answered> {
     failed++
     say(`${error instanceof Error ? error.stack : String(error)}\n`)
   }
-  const left = await leftOpen(open)
+  // Now a rejection that nobody handles ends this process, before the file has passed.
+  await new Promise(resolved => setImmediate(resolved))
+  const left = [...(await leftOpen(open)), ...takeGuards()]
   if (left.length > 0) {
     failed++
     say(`${file} left open: ${left.join(', ')}.\n`)
   }
   for (const name of Object.keys(process.env)) if (!(name in settings)) delete process.env[name]
   Object.assign(process.env, settings)
+  process.chdir(home)
+  globalThis.fetch = fetch
   const ended = cpuOf()
   return {
+    file,
     passed,
     failed,
     skipped,
@@ -84,6 +110,9 @@ async function runFile(file: string): Promise<Answered> {
 }
 
 process.on('message', ({ file }: Asked) => {
-  void runFile(file).then(answered => say(endOfFile) && process.send!(answered))
+  void runFile(file).then(answered => {
+    say(endOfFile)
+    process.send!(answered)
+  })
 })
 process.on('disconnect', () => process.exit(0))

@@ -6,7 +6,6 @@ import type { TestFile } from './files.ts'
 import { endOfFile, type Answered, type Asked } from './protocol.ts'
 
 export type Result = Answered & {
-  readonly file: string
   readonly output: string
   /** Milliseconds by the wall clock. */
   readonly ms: number
@@ -54,11 +53,16 @@ function openLane(): Lane {
         output += `\n${file} did not end within ${fileMsMax[kind]} ms.\n`
         child.kill('SIGKILL')
       }, fileMsMax[kind])
-      const answered = new Promise<Answered>(heard =>
-        child.once('message', one => heard(one as Answered)),
-      )
+      const heard = Promise.withResolvers<Answered>()
+      // A test may send words of its own.
+      const hear = (message: unknown) => {
+        const answer = message as Answered | null
+        if (answer?.file === file) heard.resolve(answer)
+      }
+      child.on('message', hear)
       if (child.connected) child.send({ file } satisfies Asked)
       const failure = {
+        file,
         passed: 0,
         failed: 1,
         skipped: 0,
@@ -68,13 +72,13 @@ function openLane(): Lane {
         rssMib: Number.POSITIVE_INFINITY,
       }
       const answer = await Promise.race([
-        Promise.all([answered, whole]).then(([one]) => one),
+        Promise.all([heard.promise, whole]).then(([one]) => one),
         ended.then(() => lastWords()).then(() => failure),
       ])
       clearTimeout(late)
+      child.off('message', hear)
       return {
         ...answer,
-        file,
         ms: performance.now() - began,
         output: output.replace(endOfFile, ''),
       }

@@ -2,6 +2,7 @@
 
 export type Asked = { readonly file: string }
 export type Answered = {
+  readonly file: string
   readonly passed: number
   readonly failed: number
   readonly skipped: number

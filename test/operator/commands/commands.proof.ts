@@ -1,6 +1,6 @@
 // Commands: beside a living server they run inside it, else in a kernel of their own.
 import { connect } from 'node:net'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
@@ -49,6 +49,26 @@ test("a second server on a living one's folder is refused, whatever the storage"
     /^[0-9a-f-]{36}$/,
   )
   await server.kill('SIGTERM')
+})
+
+test('a plugin from elsewhere neither stops nor replaces a command of the platform', async () => {
+  const env = { DATA_DIR: join(home, 'broken') }
+  mkdirSync(env.DATA_DIR)
+  const entry = join(env.DATA_DIR, 'broken.mjs')
+  writeFileSync(join(env.DATA_DIR, 'plugins.json'), JSON.stringify({ loaded: [entry], off: [] }))
+  const options = "options: { type: 'object', properties: { from: { type: 'string' } } }"
+  const posing = `{ summary: '', ${options}, offline: true, run: async () => ({ ok: true }) }`
+  for (const text of [
+    'await new Promise(() => undefined)',
+    'process.exit(0)',
+    "export default { name: 'broken', version: '1.0.0', commands: { broken: null } }",
+    `export default { name: 'broken', version: '1.0.0', commands: { restore: ${posing} } }`,
+  ]) {
+    writeFileSync(entry, text)
+    const { code, err } = await runMain(['restore', '--from', join(home, 'nowhere')], env)
+    assert.match(err, 'holds no backup', text)
+    assert.is(code, 1)
+  }
 })
 
 test('a command that is not understood says why, alike with a server and without', async () => {
