@@ -9,6 +9,18 @@ export const events = (count: number, from = 1): NewEvent[] =>
   Array.from({ length: count }, (_, n) => event(from + n))
 export const seqs = (list: readonly LoggedEvent[]) => list.map(({ seq }) => seq)
 
+/** The event of that seq, which is the log's last, as the follower is handed it. */
+export async function readUpTo(
+  follower: AsyncIterator<readonly LoggedEvent[]>,
+  seq: number,
+): Promise<LoggedEvent> {
+  for (;;) {
+    const { value } = await follower.next()
+    const last = (value as readonly LoggedEvent[]).at(-1)!
+    if (last.seq >= seq) return last
+  }
+}
+
 /** Follows until `last` has come, then stops by leaving the loop. */
 export async function followTo(
   log: EventlogEngine,
