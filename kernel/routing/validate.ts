@@ -43,6 +43,7 @@ function whyOf(error: ErrorObject): string {
   if (error.keyword === 'format') return `is not a valid ${String(error.params['format'])}`
   if (error.keyword === 'enum')
     return `must be one of ${(error.params['allowedValues'] as unknown[]).join(', ')}`
+  if (error.keyword === 'x-well-formed') return 'is not well-formed Unicode'
   return error.message ?? 'is not valid'
 }
 
@@ -67,8 +68,14 @@ export function createValidator({ compile = 'now' }: { readonly compile?: Compil
   } as const
   const make = (coerceTypes: boolean) => {
     const ajv = new Ajv2020({ ...options, coerceTypes })
-    ajv.addVocabulary(['x-ref', 'x-env', 'x-secret', 'x-operand', 'example'])
+    ajv.addVocabulary(['x-ref', 'x-name', 'x-env', 'x-secret', 'x-operand', 'example'])
     return ajv
+      .addKeyword({
+        keyword: 'x-well-formed',
+        type: 'string',
+        schemaType: 'boolean',
+        validate: (_: boolean, text: string) => text.isWellFormed(),
+      })
       .addFormat('uuid', uuid)
       .addFormat('email', { validate: (text: string) => text.length <= 254 && email.test(text) })
       .addFormat('date-time', { validate: isTimestamp })
