@@ -9,7 +9,7 @@ import type { Queue } from '#ports/queue.ts'
 import type { Durable, Lifecycle } from '#ports/token.ts'
 import type { Metric } from 'prom-client'
 import { valueIn, type Environment, type Settings } from './settings/settings.ts'
-import { readJson } from './management/sources.ts'
+import { readJson } from './json-file.ts'
 import { createAdapterMetrics } from './telemetry/adapter-metrics.ts'
 
 export type Engines = {

@@ -6,7 +6,7 @@ import type { Lifecycle } from '#ports/token.ts'
 import type { Engines } from './adapters.ts'
 import type { Check, KernelInfo, Role } from './kernel-ports.ts'
 import type { OpenStreams } from './access/open-streams.ts'
-import { kernelVersion } from './dependency-order.ts'
+import { kernelVersion } from './exchange/dependency-order.ts'
 import type { RoutingTable } from './routing/routing-table.ts'
 
 /** Milliseconds after which a part that does not answer counts as unhealthy. */

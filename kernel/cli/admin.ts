@@ -6,9 +6,9 @@ import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fault, isFault } from '#contracts/faults.ts'
-import type { RunnableCommand } from './commands.ts'
+import type { RunnableCommand } from '../commands.ts'
 import { requirePrivate } from './private.ts'
-import { createValidator } from '../routing/validate.ts'
+import { createValidator } from '../validation/validate.ts'
 
 export type Commands = ReadonlyMap<string, RunnableCommand>
 type Answer =

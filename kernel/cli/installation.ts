@@ -1,5 +1,5 @@
 // The installation that the environment describes, as commands of plugins get hold of it.
-import type { Installation } from './commands.ts'
+import type { Installation } from '../commands.ts'
 import {
   addedIn,
   addedPath,
@@ -11,7 +11,7 @@ import {
   schemesOf,
   type PortName,
 } from '../adapters.ts'
-import { writeJsonAtomic } from '../management/sources.ts'
+import { writeJsonAtomic } from '../json-file.ts'
 import type { Environment, Settings } from '../settings/settings.ts'
 import { askServer } from './admin.ts'
 

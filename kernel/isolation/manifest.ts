@@ -2,15 +2,9 @@
 // thread and process are declared here too.
 import type { Contract } from '#contracts/contract.ts'
 import type { Rate } from '#ports/limits.ts'
+import type { ResourceLimits } from '../kernel-ports.ts'
 import type { Command, Plugin } from '../plugin.ts'
 
-/** Limits of one plugin's thread, chosen by the operator. */
-export type ResourceLimits = {
-  /** MiB of the heap, and as many again for buffers outside it. */
-  readonly memory_mb: number
-  /** Milliseconds without an answer after which the thread is ended. */
-  readonly stall_ms: number
-}
 export const resourceLimitsDefault: ResourceLimits = { memory_mb: 128, stall_ms: 10_000 }
 
 export type Manifest = Pick<

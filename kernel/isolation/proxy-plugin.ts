@@ -3,16 +3,11 @@
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Source } from '../module-loader.ts'
-import type { RequestValues } from '../instance.ts'
+import type { RequestValues } from '../loading/instance.ts'
+import type { ResourceLimits } from '../kernel-ports.ts'
 import type { JobCall, PluginContext, Plugin } from '../plugin.ts'
 import { reached, type Reach } from './remote-proxy.ts'
-import {
-  resourceLimitsDefault,
-  type ResourceLimits,
-  type Item,
-  type Manifest,
-  type Start,
-} from './manifest.ts'
+import { resourceLimitsDefault, type Item, type Manifest, type Start } from './manifest.ts'
 import { superviseWorker, run, type WorkerSupervisor } from './supervisor.ts'
 
 export type Isolation = {

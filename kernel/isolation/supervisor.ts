@@ -5,7 +5,8 @@ import { fault, type Fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { createRpc, type Rpc, type Message } from './rpc.ts'
-import type { ResourceLimits, Hello, Manifest, Start } from './manifest.ts'
+import type { ResourceLimits } from '../kernel-ports.ts'
+import type { Hello, Manifest, Start } from './manifest.ts'
 
 /**
  * Milliseconds: for undoing a plugin; the longest pause before a restart; the lifetime after which

@@ -1,8 +1,8 @@
 // Checks contributed items against the rules of their points, before anybody uses the items.
 import type { TSchema } from 'typebox'
-import type { Instance } from '../instance.ts'
+import type { Instance } from './instance.ts'
 import { Authenticators, PluginFiles, type ItemRules, type Plugin } from '../plugin.ts'
-import { createValidator, type Validator } from '../routing/validate.ts'
+import { createValidator, type Validator } from '../validation/validate.ts'
 
 /** `plugins[i]` contributes `items[i]`. */
 type Contributed = { readonly items: readonly unknown[]; readonly plugins: readonly string[] }

@@ -18,7 +18,7 @@ import {
   type Entry,
   type Parts,
 } from './served-plugins.ts'
-import { sourceAt, sourcesOf, stampOf } from './sources.ts'
+import { sourceAt, sourcesOf, stampOf } from '../loading/sources.ts'
 
 type RegistryParts = Parts & {
   readonly pluginsDir: string | undefined

@@ -7,11 +7,11 @@ import type { KernelInfo } from '../kernel-ports.ts'
 import type { Crashes } from '../loading/crashes.ts'
 import type { Steps } from '../loading/steps.ts'
 import type { Plugin } from '../plugin.ts'
-import type { ResourceLimits } from '../isolation/manifest.ts'
+import type { ResourceLimits } from '../kernel-ports.ts'
 import type { Isolation } from '../isolation/proxy-plugin.ts'
-import type { Compile } from '../routing/validate.ts'
+import type { Compile } from '../validation/validate.ts'
 import type { DesiredStateStore } from './desired-state.ts'
-import { builtInDir, sourcesIn, stampOf } from './sources.ts'
+import { builtInDir, sourcesIn, stampOf } from '../loading/sources.ts'
 
 export type Version = {
   readonly plugin: Plugin

@@ -8,7 +8,7 @@ import type { HttpAnswer, HttpRequest } from '#ports/http.ts'
 import type { Tracer } from '#ports/traces.ts'
 import type { Engines } from '../adapters.ts'
 import type { Endpoint } from './endpoint.ts'
-import { createAccessControl, type AccessParts } from '../access/access-control.ts'
+import { createAccessControl, type AccessParts } from './access-control.ts'
 import { cursorOf, parseQuery, readBody } from './request.ts'
 
 type Around = AccessParts & {

@@ -2,7 +2,7 @@
 // whole.
 import type { Method } from '#contracts/contract.ts'
 import { endpointsOf, type Compiling, type Endpoint } from './endpoint.ts'
-import type { Instance } from '../instance.ts'
+import type { Instance } from '../loading/instance.ts'
 
 /** `plugins[i]` contributes `items[i]`. */
 export type Contributed = {

@@ -7,7 +7,7 @@ import type { HttpSettings } from '#ports/http.ts'
 import type { Rate } from '#ports/limits.ts'
 import { KernelSettings } from './kernel-settings.ts'
 import type { Plugin } from '../plugin.ts'
-import { createValidator } from '../routing/validate.ts'
+import { createValidator } from '../validation/validate.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 

@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { EventSource } from 'eventsource'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { manualClock } from '../../adapters/clock/manual.ts'
 import { startServer } from '../conformance/plugin/server.ts'
 

@@ -11,7 +11,7 @@ import { NewArtifact, NewUpload } from '../../contracts/files.ts'
 import { isFault } from '../../contracts/faults.ts'
 import { base64Decoder } from '../../kernel/request-body/base64.ts'
 import { streamBody } from '../../kernel/request-body/streamed.ts'
-import { createValidator } from '../../kernel/routing/validate.ts'
+import { createValidator } from '../../kernel/validation/validate.ts'
 
 const validator = createValidator()
 const shape = {

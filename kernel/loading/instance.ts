@@ -6,8 +6,8 @@ import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Rate } from '#ports/limits.ts'
 import type { Token } from '#ports/token.ts'
-import type { Steps } from './loading/steps.ts'
-import type { Plugin } from './plugin.ts'
+import type { Steps } from './steps.ts'
+import type { Plugin } from '../plugin.ts'
 
 type Cradle = Record<string, unknown>
 export type Instance = {

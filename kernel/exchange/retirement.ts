@@ -1,7 +1,7 @@
 // Undoes instances that serve no longer, each within a time.
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Instance } from './instance.ts'
+import type { Instance } from '../loading/instance.ts'
 import type { Jobs } from './jobs.ts'
 
 type Parts = {
