@@ -129,13 +129,13 @@ function settingsFrom(env: Environment): Settings {
 }
 
 /** It comes before the other ports, for the log's lines are dated by it too. */
-async function openClock(env: Environment, settings: Settings): Promise<Clock> {
+export async function openClock(env: Environment, settings: Settings): Promise<Clock> {
   const silent: Log = () => undefined
   const engines = await bindAdapters({ env, settings, log: silent, only: ['clock'] })
   return engines.engine<Clock>('clock')
 }
 
-const isolationFor = (settings: Settings, clock: Clock) =>
+export const isolationFor = (settings: Settings, clock: Clock) =>
   createIsolation({
     clock,
     clockUrl: settings.CLOCK_URL,

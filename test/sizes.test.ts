@@ -32,7 +32,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/search/opensearch/passages.ts': 324,
   'adapters/storage/mongodb/indexes.test.ts': 342,
   'adapters/storage/mongodb/indexes.ts': 312,
-  'kernel/cli/run.ts': 422,
   'plugins/files/files.test.ts': 350,
   'plugins/identity/identity.test.ts': 398,
   'plugins/operator/copy/copy.test.ts': 422,

@@ -11,7 +11,7 @@ import { requirePrivate } from './private.ts'
 import { createValidator } from '../validation/validate.ts'
 
 export type Commands = ReadonlyMap<string, RunnableCommand>
-type Answer =
+export type Answer =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly error: string }
 /** Characters of a socket's path; the system allows 107 bytes (unix(7)). */
