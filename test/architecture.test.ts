@@ -100,10 +100,17 @@ function importsUpward(room: string, order: Order): string[] {
  * highest put the folders together. Each folder is a part of its own, so none reach each other.
  */
 const kernelOrder: Order = [
-  ['commands.ts', 'plugin.ts', 'kernel-ports.ts', 'module-loader.ts', 'json-file.ts'],
+  [
+    'commands.ts',
+    'plugin.ts',
+    'kernel-ports.ts',
+    'module-loader.ts',
+    'json-file.ts',
+    'deadline.ts',
+  ],
   ...['validation', 'settings', 'telemetry'].map(one => [one]),
   ['adapters.ts'],
-  ...['access', 'loading', 'isolation', 'management'].map(one => [one]),
+  ...['loading', 'isolation', 'management'].map(one => [one]),
   ...['scoped-ports', 'request-body', 'routing', 'exchange'].map(one => [one]),
   ['kernel-info.ts', 'kernel.ts', 'boot.ts', 'index.ts'],
   ['cli'],

@@ -5,7 +5,10 @@ import { Authenticators, PluginFiles, type ItemRules, type Plugin } from '../plu
 import { createValidator, type Validator } from '../validation/validate.ts'
 
 /** `plugins[i]` contributes `items[i]`. */
-type Contributed = { readonly items: readonly unknown[]; readonly plugins: readonly string[] }
+export type Contributed = {
+  readonly items: readonly unknown[]
+  readonly plugins: readonly string[]
+}
 type Fields = Readonly<Record<string, unknown>>
 type Ruled = { readonly id: string; readonly rules?: ItemRules }
 /** `owner`: the plugin that declared the rules; absent for the kernel's own points. */

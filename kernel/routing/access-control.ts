@@ -7,7 +7,7 @@ import type { HttpRequest } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { Authenticator } from '../plugin.ts'
-import type { OpenStreams } from '../access/open-streams.ts'
+import type { OpenStreams } from './open-streams.ts'
 
 export type AccessParts = {
   readonly authenticators: () => readonly Authenticator[]
