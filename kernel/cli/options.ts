@@ -1,11 +1,10 @@
 // A command's options: how they are written on a command line.
 import { parseArgs } from 'node:util'
 import type { TSchema } from 'typebox'
+import { propertiesOf } from '../settings/settings.ts'
 
-type Properties = Record<string, { type?: string; 'x-operand'?: boolean }>
-const propertiesOf = (schema: TSchema) => (schema as { properties?: Properties }).properties ?? {}
 export const operandsOf = (schema: TSchema) =>
-  Object.entries(propertiesOf(schema))
+  propertiesOf(schema)
     .filter(([, property]) => property['x-operand'])
     .map(([name]) => name)
 
@@ -14,7 +13,8 @@ export const usageOf = ({ name, options }: { readonly name: string; readonly opt
   [
     name,
     ...operandsOf(options).map(operand => `<${operand}>`),
-    ...Object.keys(propertiesOf(options))
+    ...propertiesOf(options)
+      .map(([option]) => option)
       .filter(option => !operandsOf(options).includes(option))
       .map(option => `--${option} …`),
   ].join(' ')
@@ -28,10 +28,9 @@ export function parseOptions(
   schema: TSchema,
   words: readonly string[] = [],
 ): { options: Record<string, unknown>; json: boolean } {
-  const properties = propertiesOf(schema)
   const operands = operandsOf(schema)
   const kinds = Object.fromEntries(
-    Object.entries(properties).map(([name, { type }]) => [
+    propertiesOf(schema).map(([name, { type }]) => [
       name,
       { type: type === 'boolean' ? ('boolean' as const) : ('string' as const) },
     ]),
