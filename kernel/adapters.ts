@@ -47,7 +47,7 @@ export const schemesOf = (port: string, folders: readonly string[]): string[] =>
     )
 
 /** Packages that `adapters add` installed. Each `folder` is relative to DATA_DIR. */
-export type Added = readonly { readonly folder: string }[]
+type Added = readonly { readonly folder: string }[]
 export const addedPath = (dataDir: string) => join(dataDir, 'adapters.json')
 export const addedIn = (dataDir: string) =>
   readJson<Added>(addedPath(dataDir), [], list =>
@@ -142,7 +142,7 @@ function named(error: unknown, setting: string, { options = {} }: Adapter): unkn
 }
 
 /** Makes DATA_DIR private: it holds secrets and customers' data, so no other user may read it. */
-export function prepareDataDir(dataDir: string): string {
+function prepareDataDir(dataDir: string): string {
   const path = resolve(dataDir)
   try {
     mkdirSync(path, { recursive: true, mode: 0o700 })

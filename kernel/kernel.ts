@@ -21,7 +21,7 @@ import { Authenticators, PluginFiles, type Authenticator, type Scope } from './p
 import { httpSettings, type Environment, type Settings } from './settings/settings.ts'
 import { createTokenResolver } from './scoped-ports/token-resolver.ts'
 
-export type KernelParts = {
+type KernelParts = {
   readonly env: Environment
   readonly settings: Settings
   readonly engines: Engines

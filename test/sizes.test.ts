@@ -93,15 +93,15 @@ test('the kernel stays small', () => {
   const linesIn = (folder: RegExp) =>
     sources.filter(file => folder.test(file)).reduce((sum, file) => sum + linesOf(file).length, 0)
   const bounds = [
-    ['kernel/', /^kernel\/[^/]+$/, 1580],
+    ['kernel/', /^kernel\/[^/]+$/, 1540],
     ['kernel/cli/', /^kernel\/cli\//, 880],
     ['kernel/exchange/', /^kernel\/exchange\//, 480],
-    ['kernel/isolation/', /^kernel\/isolation\//, 950],
+    ['kernel/isolation/', /^kernel\/isolation\//, 900],
     ['kernel/loading/', /^kernel\/loading\//, 760],
-    ['kernel/management/', /^kernel\/management\//, 780],
+    ['kernel/management/', /^kernel\/management\//, 860],
     ['kernel/request-body/', /^kernel\/request-body\//, 390],
     ['kernel/routing/', /^kernel\/routing\//, 630],
-    ['kernel/scoped-ports/', /^kernel\/scoped-ports\//, 820],
+    ['kernel/scoped-ports/', /^kernel\/scoped-ports\//, 800],
     ['kernel/settings/', /^kernel\/settings\//, 440],
     ['kernel/telemetry/', /^kernel\/telemetry\//, 470],
     ['kernel/validation/', /^kernel\/validation\//, 180],

@@ -15,7 +15,7 @@ import {
 } from '../settings/settings.ts'
 
 /** The result of one check. `what`: a port, a plugin, or the address to listen on. */
-export type Checked = {
+type Checked = {
   readonly what: string
   readonly setting: string
   readonly adapter: string

@@ -21,13 +21,13 @@ async function describer(isolated: object): Promise<(entry: string) => Promise<P
 
 /** This program's plugins, and the plugins from elsewhere that can be read. */
 export async function allPlugins(dataDir: string): Promise<Plugin[]> {
-  const generations = createModuleLoader('commands')
+  const moduleLoader = createModuleLoader('commands')
   try {
     const { loaded, isolated } = readDesiredState(dataDir)
     const describe = await describer(isolated)
     const others = await Promise.all(loaded.map(entry => describe(entry).catch(() => undefined)))
     return [...(await loadPlugins()), ...others.filter(plugin => plugin !== undefined)]
   } finally {
-    generations.close()
+    moduleLoader.close()
   }
 }

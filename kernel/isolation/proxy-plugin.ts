@@ -17,7 +17,7 @@ export type Isolation = {
    * Makes the proxy of a described plugin, which a thread will serve. Throws a sentence when that
    * is not possible.
    */
-  standIn(source: Source, bounds: ResourceLimits, manifest: Manifest): Plugin
+  proxyOf(source: Source, bounds: ResourceLimits, manifest: Manifest): Plugin
 }
 type Deps = PluginContext<object> & { readonly thread: WorkerSupervisor } & Readonly<
     Record<string, unknown>
@@ -86,7 +86,7 @@ export function createIsolation({
 
   return {
     describe,
-    standIn(source, bounds, manifest) {
+    proxyOf(source, bounds, manifest) {
       const { unfit, jobs, commands, contributes, contract, ...data } = manifest
       if (unfit.length > 0)
         throw new Error(

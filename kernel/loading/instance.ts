@@ -34,7 +34,7 @@ export type Instance = {
    */
   retire(drainMs: number): Promise<void>
 }
-export type Parts = {
+type Parts = {
   readonly plugin: Plugin
   readonly generation: number
   readonly config: object

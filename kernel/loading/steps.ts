@@ -11,7 +11,7 @@ import { stayAwake } from './awake.ts'
 export const stopUndoMsMax = 5000
 
 /** `setting`: the name of the setting that holds `msMax`. */
-export type Limit = { readonly msMax: number; readonly setting: string }
+type Limit = { readonly msMax: number; readonly setting: string }
 
 export type Steps = {
   /**

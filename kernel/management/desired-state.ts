@@ -6,7 +6,7 @@ import { collection, type StorageEngine } from '#ports/storage.ts'
 import { readJson, writeJsonAtomic } from '../json-file.ts'
 import type { ResourceLimits } from '../kernel-ports.ts'
 
-export type DesiredState = {
+type DesiredState = {
   /** Files with a plugin. */ readonly loaded: readonly string[]
   readonly off: readonly string[]
   /** Plugin → the organisations that it is limited to. */
