@@ -109,7 +109,7 @@ const kernelOrder: Order = [
     'deadline.ts',
   ],
   ...['validation', 'settings', 'telemetry'].map(one => [one]),
-  ['adapters.ts'],
+  ['adapters.ts', 'engines.ts'],
   ...['loading', 'isolation', 'management'].map(one => [one]),
   ...['scoped-ports', 'request-body', 'routing', 'exchange'].map(one => [one]),
   ['kernel-info.ts', 'kernel.ts', 'boot.ts', 'index.ts'],

@@ -93,7 +93,7 @@ test('the kernel stays small', () => {
   const linesIn = (folder: RegExp) =>
     sources.filter(file => folder.test(file)).reduce((sum, file) => sum + linesOf(file).length, 0)
   const bounds = [
-    ['kernel/', /^kernel\/[^/]+$/, 1540],
+    ['kernel/', /^kernel\/[^/]+$/, 1560],
     ['kernel/cli/', /^kernel\/cli\//, 880],
     ['kernel/exchange/', /^kernel\/exchange\//, 480],
     ['kernel/isolation/', /^kernel\/isolation\//, 900],

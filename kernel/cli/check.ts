@@ -4,7 +4,8 @@ import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Log } from '#ports/adapter.ts'
 import type { Lifecycle } from '#ports/token.ts'
-import { bindAdapters, chosenFor, foldersOf, ports, type PortName } from '../adapters.ts'
+import { chosenFor, foldersOf, ports, type PortName } from '../adapters.ts'
+import { bindAdapters } from '../engines.ts'
 import type { Plugin } from '../plugin.ts'
 import {
   readConfig,

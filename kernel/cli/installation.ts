@@ -3,7 +3,6 @@ import type { Installation } from '../commands.ts'
 import {
   addedIn,
   addedPath,
-  bindAdapters,
   chosenFor,
   foldersOf,
   loadAdapter,
@@ -11,6 +10,7 @@ import {
   schemesOf,
   type PortName,
 } from '../adapters.ts'
+import { bindAdapters } from '../engines.ts'
 import { writeJsonAtomic } from '../json-file.ts'
 import type { Environment, Settings } from '../settings/settings.ts'
 import { askServer } from './admin.ts'
