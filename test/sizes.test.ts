@@ -58,8 +58,6 @@ const longer: Readonly<Record<string, number>> = {
   'test/conformance/search/ranking.ts': 311,
   'test/docs/pages.ts': 376,
   'test/hostile/requests.ts': 482,
-  'test/http/server.test.ts': 408,
-  'test/http/streamed-body.test.ts': 391,
   'test/kernel/declared-ports.test.ts': 328,
   'test/kernel/lifecycle.test.ts': 317,
   'test/operator/telemetry/figures.test.ts': 322,
