@@ -58,8 +58,6 @@ const longer: Readonly<Record<string, number>> = {
   'test/conformance/search/ranking.ts': 311,
   'test/docs/pages.ts': 376,
   'test/hostile/requests.ts': 482,
-  'test/kernel/declared-ports.test.ts': 328,
-  'test/kernel/lifecycle.test.ts': 317,
   'test/operator/telemetry/figures.test.ts': 322,
   'test/sim/scripts.ts': 431,
   'test/sim/simulated-cluster.ts': 412,
