@@ -7,7 +7,7 @@ import { createRestify } from './restify.ts'
 import { isFault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { HttpAnswer, HttpRequest, HttpServer, HttpSettings, Route } from '#ports/http.ts'
-import { bindAdapters } from '../../kernel/adapters.ts'
+import { bindAdapters } from '../../kernel/engines.ts'
 import { readSettings } from '../../kernel/settings/settings.ts'
 import { headerOf, say } from '../../test/hostile/wire.ts'
 

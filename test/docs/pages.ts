@@ -12,7 +12,7 @@ import {
 import { faults } from '#contracts/faults.ts'
 import { schemesOf } from '../../kernel/adapters.ts'
 import type { Plugin } from '../../kernel/plugin.ts'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { excerptOf } from './excerpt.ts'
 import { declarationOf } from './render.ts'
 import {

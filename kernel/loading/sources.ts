@@ -1,7 +1,7 @@
 // Where plugins come from: folders of plugins/, folders of PLUGINS_DIR, and places that an operator
 // named.
 import { fault } from '#contracts/faults.ts'
-import { existsSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { importOnce, type Source } from '../module-loader.ts'
@@ -76,18 +76,4 @@ export function stampOf({ entry }: Source): string {
       statSync(join(parentPath, name), { throwIfNoEntry: false })?.mtimeMs ?? 0,
   )
   return `${files.length} ${Math.max(...changed)}`
-}
-
-/** Reads what `writeJsonAtomic` wrote. `shaped` throws when the content has another shape. */
-export function readJson<T>(path: string, absent: T, shaped: (value: T) => T): T {
-  try {
-    return existsSync(path) ? shaped(JSON.parse(readFileSync(path, 'utf8')) as T) : absent
-  } catch (cause) {
-    throw new Error(`${path} is not what was written there; correct or remove it.`, { cause })
-  }
-}
-/** Writes the whole file or nothing. */
-export function writeJsonAtomic(path: string, value: object): void {
-  writeFileSync(`${path}.new`, `${JSON.stringify(value, null, 1)}\n`, { mode: 0o600 })
-  renameSync(`${path}.new`, path)
 }

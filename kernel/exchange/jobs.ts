@@ -1,7 +1,7 @@
 // Registers the jobs of living instances at the queue.
 import type { Queue } from '#ports/queue.ts'
-import type { Role } from './kernel-ports.ts'
-import type { Instance } from './instance.ts'
+import type { Role } from '../kernel-ports.ts'
+import type { Instance } from '../loading/instance.ts'
 
 /** Defines an instance's jobs when it is swapped in, and gives them back when it goes. */
 export function createJobs(

@@ -6,28 +6,28 @@ import type { Clock } from '#ports/clock.ts'
 import type { HttpServer, Route } from '#ports/http.ts'
 import type { Queue } from '#ports/queue.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import type { Engines } from './adapters.ts'
-import type { Dispatcher } from './routing/dispatch.ts'
-import { createInstance, type Instance } from './instance.ts'
+import type { Engines } from '../engines.ts'
+import type { Dispatcher } from '../routing/dispatch.ts'
+import { createInstance, type Instance } from '../loading/instance.ts'
 import { createJobs } from './jobs.ts'
-import { checkDeclared } from './loading/declared.ts'
-import { checkItems } from './loading/items.ts'
-import { createSteps } from './loading/steps.ts'
-import { refuseStranding } from './loading/stranded-records.ts'
+import { checkDeclared } from '../loading/declared.ts'
+import { checkItems } from '../loading/items.ts'
+import { createSteps } from '../loading/steps.ts'
+import { refuseStranding } from '../loading/stranded-records.ts'
 import { createRetirement } from './retirement.ts'
-import type { Metrics } from './telemetry/metrics.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import { affected, dependencyOrderOf, type DependencyOrder } from './dependency-order.ts'
-import type { Plugin } from './plugin.ts'
-import { readConfig, readRates, type Environment, type Settings } from './settings/settings.ts'
+import type { Plugin } from '../plugin.ts'
+import { readConfig, readRates, type Environment, type Settings } from '../settings/settings.ts'
 import {
   emptyRoutingTable,
   methodOf,
   createRoutingTable,
   type RoutingTable,
-} from './routing/routing-table.ts'
-import { defineCollection } from './scoped-ports/define.ts'
-import type { TokenResolver } from './scoped-ports/token-resolver.ts'
-import type { Compile } from './routing/validate.ts'
+} from '../routing/routing-table.ts'
+import { defineCollection } from '../scoped-ports/define.ts'
+import type { TokenResolver } from '../scoped-ports/token-resolver.ts'
+import type { Compile } from '../validation/validate.ts'
 
 type Parts = {
   readonly env: Environment

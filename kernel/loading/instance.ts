@@ -6,8 +6,9 @@ import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Rate } from '#ports/limits.ts'
 import type { Token } from '#ports/token.ts'
-import type { Steps } from './loading/steps.ts'
-import type { Plugin } from './plugin.ts'
+import { atMost } from '../deadline.ts'
+import type { Steps } from './steps.ts'
+import type { Plugin } from '../plugin.ts'
 
 type Cradle = Record<string, unknown>
 export type Instance = {
@@ -33,7 +34,7 @@ export type Instance = {
    */
   retire(drainMs: number): Promise<void>
 }
-export type Parts = {
+type Parts = {
   readonly plugin: Plugin
   readonly generation: number
   readonly config: object
@@ -131,9 +132,7 @@ export async function createInstance({
       const drained = new Promise<void>(done => {
         idle = done
       })
-      const enough = new AbortController()
-      await Promise.race([drained, clock.sleep(drainMs, enough.signal).catch(() => undefined)])
-      enough.abort()
+      await atMost(clock, drainMs, drained, () => undefined)
       if (inside > 0) log('warn', 'plugin.left', { plugin: plugin.name, generation, calls: inside })
     }
     abort.abort('handover')

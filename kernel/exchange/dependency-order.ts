@@ -2,8 +2,8 @@
 // names both culprits. Nothing here has effects.
 import { satisfies, validRange } from 'semver'
 import type { Token } from '#ports/token.ts'
-import { pathOf } from './routing/endpoint.ts'
-import { reservedNames, type Plugin } from './plugin.ts'
+import { pathOf } from '../routing/endpoint.ts'
+import { reservedNames, type Plugin } from '../plugin.ts'
 
 export const kernelVersion = '1.0.0'
 export type DependencyOrder = {

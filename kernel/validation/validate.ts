@@ -3,7 +3,7 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { TSchema } from 'typebox'
 import { fault } from '#contracts/faults.ts'
-import { normaliser } from '../request-body/normal-values.ts'
+import { normaliser } from './normal-values.ts'
 
 export type Check = (value: unknown) => unknown
 /**

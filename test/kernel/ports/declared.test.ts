@@ -1,53 +1,15 @@
-// What a plugin may do with ports that reach beyond its own data: what it declares, in the process
-// and in a thread.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+// What a plugin may do with ports that reach beyond its own data: what it declares.
 import { Type as t } from 'typebox'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { definePlugin, into, Broadcast, Plugins, port, type Plugin } from '#kernel'
+import { definePlugin, Plugins, port, type Plugin } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
-import { EventLog, type EventlogEngine, type ScopedEventlog } from '#ports/eventlog.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import { Mail, type Mailer } from '#ports/mail.ts'
 import type { ModelProvider } from '#ports/models.ts'
-import type { ScopedSearch } from '#ports/search.ts'
 import type { Queue } from '#ports/queue.ts'
-import { loadPlugins } from '../../kernel/management/sources.ts'
-import { scopedPort } from '../../kernel/scoped-ports/face.ts'
-import { Tools, type Tool } from '../../plugins/runs/api.ts'
-import { streamOf } from '../../plugins/runs/collections.ts'
-import {
-  endServers,
-  readEvents,
-  startServer,
-  type TestServer,
-} from '../conformance/plugin/server.ts'
-
-const home = mkdtempSync(join(tmpdir(), 'agent-platform-declared-'))
-const base = { version: '1.0.0', kernel: '^1.0.0' } as const
-const refusal = (act: () => unknown) =>
-  (async () => act())().then(
-    () => 'allowed',
-    (error: Error) => error.message,
-  )
-const using = async (
-  plugins: readonly Plugin[],
-  act: (server: TestServer) => Promise<void>,
-  env = {},
-) => {
-  const server = await startServer({ plugins: [...(await loadPlugins()), ...plugins], env })
-  await act(server)
-  await server.stop()
-}
-const engineOf = <T>(
-  server: TestServer,
-  name: string,
-  plugin: Partial<Plugin>,
-  wait?: () => number,
-) =>
-  scopedPort(`port:${name}`, server.engine(name), { name: 'guest', ...base, ...plugin }, wait) as T
+import { endServers } from '../../conformance/plugin/server.ts'
+import { base, engineOf, refusal, using } from './guest.ts'
 
 test("credits: a plugin moves only what it declares, and ends no other plugin's hold", () =>
   using([], async server => {
@@ -210,119 +172,5 @@ test('the limit of emails holds for all that a plugin sends', () => {
   )
 })
 
-test("a tool that appends to a stream named like a run's writes to its own", () => {
-  const intruder = definePlugin({
-    name: 'intruder',
-    ...base,
-    uses: { eventlog: EventLog, peers: Broadcast },
-    contributes: [
-      into(
-        Tools,
-        ({ eventlog }: { eventlog: ScopedEventlog }): Tool => ({
-          name: 'intrude',
-          description: 'For a test.',
-          parameters: t.Object({}),
-          effect: 'once',
-          run: async (_, { orgId, runId }) => {
-            const mine = [{ type: 'token', data: { text: 'mine' } }]
-            const last = await eventlog.tenant({ orgId }).append(streamOf(runId), mine)
-            return { content: `appended ${last}` }
-          },
-        }),
-      ),
-    ],
-  })
-  return using([intruder], async server => {
-    const { token, org_id: orgId } = await server.account()
-    const { body } = await server.call('POST', '/chat', {
-      token,
-      body: { message: '[[tool=intrude {}]]' },
-    })
-    const id = (body as { run_id: string }).run_id
-    const events = await readEvents(await server.stream(token, id))
-    assert.equal(
-      events.filter(({ event }) => event === 'tool_result').map(({ data }) => data['content']),
-      ['appended 1'],
-    )
-    assert.is(events.at(-1)!.event, 'done')
-    const log = server.engine<EventlogEngine>('eventlog')
-    assert.is((await log.bounds(`${orgId}/intruder/${streamOf(id)}`)).last, 1)
-    assert.ok(
-      (await log.read(`${orgId}/${streamOf(id)}`)).every(
-        ({ data }) => (data as { text?: string }).text !== 'mine',
-      ),
-    )
-  })
-})
-
-test("passages that another plugin keeps under the same name are none of a plugin's", () =>
-  using([], async server => {
-    const { org_id: orgId } = await server.account()
-    const of = (name: string) =>
-      engineOf<ScopedSearch>(server, 'search', { name }).tenant({ orgId })
-    const [ours, theirs] = [of('guest'), of('other')]
-    for (const [mine, text] of [
-      [ours, 'a lighthouse'],
-      [theirs, 'a lighthouse keeper'],
-    ] as const) {
-      await mine.define('notes', {})
-      await mine.index('notes', [{ id: 'a', text }])
-    }
-    assert.equal(
-      (await ours.query('notes', { text: 'lighthouse' })).hits.map(({ text }) => text),
-      ['a lighthouse'],
-    )
-    assert.equal(
-      [
-        await ours.collections(),
-        await ours.count('notes'),
-        await theirs.drop('guest/notes'),
-        await theirs.drop('notes'),
-        await ours.count('notes'),
-      ],
-      [['notes'], 1, false, true, 1],
-    )
-  }))
-
-test("a thread obeys the same rules, and knows none of the platform's names", async () => {
-  const write = (name: string, more: string) => {
-    mkdirSync(join(home, name), { recursive: true })
-    const path = join(home, name, 'plugin.mjs')
-    const source = `import { definePlugin } from 'agent-platform/plugin'
-import { Billing } from 'agent-platform/ports/billing'
-import { JobQueue } from 'agent-platform/ports/queue'
-const options = { type: 'object', properties: { org: { type: 'string' } } }
-const present = { key: 'k', amount: 7, reason: 'a present' }
-const command = run => ({ summary: 'x', options, run })
-export default definePlugin({
-  name: '${name}', version: '1.0.0', kernel: '^1.0.0', uses: { billing: Billing, queue: JobQueue },
-  ${more} commands: {
-    '${name} credit': command(({ billing }, { org }) => billing.credit(org, present)),
-    '${name} enqueue': command(({ queue }) => queue.enqueue('files.parse', {})),
-  } })`
-    writeFileSync(path, source)
-    return path
-  }
-  const server = await startServer()
-  const { org_id: org } = await server.account(10)
-  const isolated = { memory_mb: 64, stall_ms: 10_000 }
-  const run = (name: string) => server.kernel.commands().get(name)!.run({ org })
-  await server.pluginRegistry.load(write('far', ''), { isolated })
-  assert.match(await refusal(() => run('far credit')), /far does not declare that it adds credits/)
-  assert.match(await refusal(() => run('far enqueue')), /far does not declare the job files\.parse/)
-  await server.pluginRegistry.load(write('giver', `may: { credit: ['a present'] },`), { isolated })
-  await run('giver credit')
-  assert.is((await server.engine<Ledger>('billing').balance(org)).balance, 17)
-  for (const how of [{}, { isolated }])
-    assert.match(
-      await refusal(() => server.pluginRegistry.load(write('posing', `names: 'unprefixed',`), how)),
-      /posing asks for names without its own before them/,
-    )
-  await server.stop()
-})
-
-test.after(async () => {
-  await endServers()
-  rmSync(home, { recursive: true, force: true })
-})
+test.after(endServers)
 test.run()

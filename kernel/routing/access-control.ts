@@ -5,7 +5,7 @@ import { fault } from '#contracts/faults.ts'
 import { addressGroup } from '#ports/address.ts'
 import type { HttpRequest } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
-import type { Endpoint } from '../routing/endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
 import type { Authenticator } from '../plugin.ts'
 import type { OpenStreams } from './open-streams.ts'
 

@@ -1,7 +1,7 @@
 // A line for each request that was answered.
 import type { Log } from '#ports/adapter.ts'
 import type { HttpReport } from '#ports/http.ts'
-import type { Endpoint } from '../routing/endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
 import type { Settings } from '../settings/settings.ts'
 
 /** Undefined where the settings want no such lines. `endpointOf` takes `METHOD /path`. */

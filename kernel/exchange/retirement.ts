@@ -1,7 +1,8 @@
 // Undoes instances that serve no longer, each within a time.
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Instance } from './instance.ts'
+import { atMost } from '../deadline.ts'
+import type { Instance } from '../loading/instance.ts'
 import type { Jobs } from './jobs.ts'
 
 type Parts = {
@@ -13,13 +14,8 @@ type Parts = {
 export function createRetirement({ clock, jobs, log, drainMs }: Parts) {
   let waitingFor = ''
 
-  const waitUntil = (work: Promise<unknown>, until: number): Promise<unknown> => {
-    const enough = new AbortController()
-    const late = clock
-      .sleep(Math.max(0, until - clock.monotonic()), enough.signal)
-      .catch(() => undefined)
-    return Promise.race([work, late]).finally(() => enough.abort())
-  }
+  const waitUntil = (work: Promise<unknown>, until: number): Promise<unknown> =>
+    atMost(clock, Math.max(0, until - clock.monotonic()), work, () => undefined)
   const undo = (instance: Instance, ms: number) =>
     instance.retire(ms).catch((error: unknown) =>
       log('error', 'plugin.undo', {
