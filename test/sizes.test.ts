@@ -27,7 +27,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/models/lib/provider.test.ts': 364,
   'adapters/models/openai.test.ts': 414,
   'adapters/queue/agenda.test.ts': 416,
-  'adapters/search/lib/checks.ts': 321,
   'adapters/search/opensearch/opensearch.test.ts': 307,
   'adapters/search/opensearch/passages.ts': 324,
   'adapters/storage/mongodb/indexes.test.ts': 342,
