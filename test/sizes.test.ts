@@ -27,7 +27,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/models/lib/provider.test.ts': 364,
   'adapters/models/openai.test.ts': 414,
   'adapters/queue/agenda.test.ts': 416,
-  'adapters/search/opensearch/opensearch.test.ts': 307,
   'adapters/storage/mongodb/indexes.test.ts': 342,
   'adapters/storage/mongodb/indexes.ts': 312,
   'kernel/cli/run.ts': 422,
