@@ -21,7 +21,6 @@ test('no folder has more than 15 files', () => {
 const linesMax = 300
 /** Files that are longer, with their lines: none may join them, and each may only get shorter. */
 const longer: Readonly<Record<string, number>> = {
-  'adapters/_shared/sqlite/sqlite.test.ts': 310,
   'adapters/eventlog/mongodb.ts': 490,
   'adapters/http/restify.test.ts': 424,
   'adapters/models/lib/provider.test.ts': 364,
