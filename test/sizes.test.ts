@@ -23,7 +23,6 @@ const linesMax = 300
 const longer: Readonly<Record<string, number>> = {
   'adapters/eventlog/mongodb.ts': 490,
   'adapters/http/restify.test.ts': 424,
-  'adapters/models/openai.test.ts': 414,
   'adapters/queue/agenda.test.ts': 416,
   'adapters/storage/mongodb/indexes.test.ts': 342,
   'adapters/storage/mongodb/indexes.ts': 312,
