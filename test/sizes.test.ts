@@ -48,8 +48,6 @@ const longer: Readonly<Record<string, number>> = {
   'test/conformance/billing.ts': 328,
   'test/conformance/eventlog.ts': 321,
   'test/conformance/queue.ts': 315,
-  'test/conformance/search.ts': 603,
-  'test/conformance/search/ranking.ts': 311,
   'test/docs/pages.ts': 376,
   'test/hostile/requests.ts': 482,
   'test/http/server.test.ts': 408,

@@ -25,6 +25,12 @@ export const mixed: CollectionSpec = {
   fields: { folder: 'string', page: 'number', open: 'boolean' },
 }
 
+/** Drops every collection of both organisations. */
+export const emptied = async (engine: SearchEngine): Promise<void> => {
+  for (const org of [ownOrg, otherOrg])
+    for (const name of await engine.within(org).collections()) await engine.within(org).drop(name)
+}
+
 export async function index(
   passages: Passages,
   collection: string,
