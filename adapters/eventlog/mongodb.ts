@@ -30,7 +30,6 @@ import {
   urlOptions,
   type Connection,
 } from '../_shared/mongodb/database.ts'
-import type { Send } from '../_shared/mongodb/sends.ts'
 import { watchInserts } from '../_shared/mongodb/watch.ts'
 
 /**
@@ -72,17 +71,15 @@ const readBackShare = 1 / 4
  * Sends appends of many streams together. Appends that come while one message is under way go with
  * the next.
  */
-function createWriter(segments: Kept<Segment>, sending: Send) {
+function createWriter(segments: Kept<Segment>) {
   let waiting: Waiting[] = []
   let busy = false
   const send = async (batch: readonly Waiting[]) => {
     const failures = new Map<number, unknown>()
     try {
-      await sending(bound =>
-        segments.insertMany(
-          batch.map(({ segment }) => segment),
-          { ordered: false, ...bound },
-        ),
+      await segments.insertMany(
+        batch.map(({ segment }) => segment),
+        { ordered: false },
       )
     } catch (error) {
       if (!(error instanceof MongoBulkWriteError) || isUnanswered(error))
@@ -111,7 +108,7 @@ function createWriter(segments: Kept<Segment>, sending: Send) {
 }
 
 export async function mongoEventlog({
-  connection: { db, send, ping, close },
+  connection: { db, ping, close },
   clock,
   log,
 }: {
@@ -122,7 +119,7 @@ export async function mongoEventlog({
   const segments = db.collection<Segment>('_segments')
   const heads = db.collection<Head>('_streams')
   await orFault(segments.createIndexes([{ key: { s: 1, g: 1, l: 1 }, name: 'stream' }]))
-  const write = createWriter(segments, send)
+  const write = createWriter(segments)
   const lanes = createKeyedQueue()
   const standings = createLru<string, Standing>(standingsKept)
   const appends = new Map<string, Asked[]>()
@@ -230,7 +227,7 @@ export async function mongoEventlog({
     next: readonly Segment[],
   ): Promise<void> => {
     await orFault(segments.deleteMany({ s: name, g: edition + 1 }))
-    await orFault(send(bound => segments.insertMany([...next], { ordered: true, ...bound })))
+    await orFault(segments.insertMany([...next], { ordered: true }))
     await orFault(
       edition === 0 && trimmed === 0
         ? heads.updateOne(
