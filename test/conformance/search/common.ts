@@ -45,17 +45,6 @@ export const idsOf = async (
   query: SearchQuery,
 ): Promise<string[]> => (await passages.query(collection, query)).hits.map(({ id }) => id)
 
-/** Numbers that look random and are the same in every run: mulberry32. */
-export function numbers(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let hash = Math.imul(state ^ (state >>> 15), 1 | state)
-    hash = (hash + Math.imul(hash ^ (hash >>> 7), 61 | hash)) ^ hash
-    return ((hash ^ (hash >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
-
 /** How a plugin keeps what its documents say, and finds it again. */
 export async function answerFrom(
   search: { tenant(scope: { readonly orgId: string }): Passages },

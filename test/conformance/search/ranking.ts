@@ -1,8 +1,9 @@
 // Which passages are the best: computed here anew, so that adapters that agree with it agree with
 // each other.
 import assert from 'node:assert/strict'
+import { seeded } from '#adapters/clock/manual/seeded.ts'
 import type { Passage } from '#ports/search.ts'
-import { idsOf, index, mixed, numbers, plain, type On } from './common.ts'
+import { idsOf, index, mixed, plain, type On } from './common.ts'
 
 const vocabulary = [
   'river',
@@ -22,7 +23,7 @@ const vocabulary = [
 ]
 /** Forty short ones of words that occur once in many or often in few. */
 const documents: readonly Passage[] = (() => {
-  const next = numbers(40)
+  const next = seeded(40)
   const word = () => vocabulary[Math.floor(next() ** 2 * vocabulary.length)]!
   return Array.from({ length: 40 }, (_, at) => ({
     id: `d${String(at).padStart(2, '0')}`,
@@ -82,7 +83,7 @@ function inOrder(
 }
 
 const pointsOf = (count: number, dimensions: number, seed: number): Passage[] => {
-  const next = numbers(seed)
+  const next = seeded(seed)
   return Array.from({ length: count }, (_, at) => ({
     id: `p${String(at).padStart(4, '0')}`,
     text: `word${at % 7} all`,
@@ -184,7 +185,7 @@ export function ranking(on: On): void {
     'a filter loses nothing: what it lets through is found, however many are better',
     async passages => {
       const spec = { ...plain, dimensions: 8, fields: { rare: 'boolean' } } as const
-      const next = numbers(3)
+      const next = seeded(3)
       const many = Array.from({ length: 600 }, (_, at): Passage => {
         const isRare = at % 100 === 99
         return {
