@@ -6,29 +6,29 @@ import { concurrency } from './billing/concurrency.ts'
 import { entries } from './billing/entries.ts'
 import { refusals } from './billing/refusals.ts'
 import { repetition } from './billing/repetition.ts'
-import { asking, refuses, type Lacking, type Test } from './runner.ts'
+import { asking, refuses, type Lacking, type Test, withPlace } from './runner.ts'
 
 type Kit = Lacking<Need> & { place: () => Promise<Place> }
 
 export function billingKit(test: Test, name: string, { place, ...lacking }: Kit): void {
   const ask = asking(test, lacking)
   const on: On = (title, needs, run) =>
-    ask(`${name}: ${title}`, needs, async () => {
-      const at = await place()
-      const ledger = await at.open()
-      const others: Ledger[] = []
-      try {
-        await run(ledger, async () => {
-          const other = await at.another()
-          others.push(other)
-          return other
-        })
-      } finally {
-        for (const other of others) await other.close()
-        await ledger.close()
-        await at.clean()
-      }
-    })
+    ask(
+      `${name}: ${title}`,
+      needs,
+      withPlace(place, async (ledger, at) => {
+        const others: Ledger[] = []
+        try {
+          await run(ledger, async () => {
+            const other = await at.another()
+            others.push(other)
+            return other
+          })
+        } finally {
+          for (const other of others) await other.close()
+        }
+      }),
+    )
   entries(on)
   repetition(on)
   refusals(on)

@@ -8,7 +8,7 @@ import { follows, slowReaders } from './eventlog/follow.ts'
 import { restores } from './eventlog/restore.ts'
 import { rewrites } from './eventlog/rewrite.ts'
 import { trims } from './eventlog/trim.ts'
-import { refuses, type Test } from './runner.ts'
+import { refuses, type Test, withPlace } from './runner.ts'
 
 type Place = {
   open(): Promise<{ readonly log: EventlogEngine; close(): Promise<void> }>
@@ -21,16 +21,10 @@ type Kit = {
 }
 export function eventlogKit(test: Test, name: string, { place, survives }: Kit): void {
   const on: On = (title, run) =>
-    test(`${name}: ${title}`, async () => {
-      const at = await place()
-      const opened = await at.open()
-      try {
-        await run(opened.log)
-      } finally {
-        await opened.close()
-        await at.clean?.()
-      }
-    })
+    test(
+      `${name}: ${title}`,
+      withPlace(place, ({ log }) => run(log)),
+    )
   appends(on)
   trims(on)
   rewrites(on)

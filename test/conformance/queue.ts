@@ -7,21 +7,11 @@ import { depths } from './queue/depth.ts'
 import { dedupe, jobs } from './queue/jobs.ts'
 import { cancels, retries } from './queue/outcomes.ts'
 import { leases, schedules } from './queue/time.ts'
-import { asking, refuses, type Test } from './runner.ts'
+import { asking, refuses, type Test, withPlace } from './runner.ts'
 
 export function queueKit(test: Test, name: string, { place, ...lacking }: Kit): void {
   const ask = asking(test, lacking)
-  const on: On = (title, needs, run) =>
-    ask(`${name}: ${title}`, needs, async () => {
-      const at = await place()
-      const queue = await at.open()
-      try {
-        await run(queue, at)
-      } finally {
-        await queue.close()
-        await at.clean()
-      }
-    })
+  const on: On = (title, needs, run) => ask(`${name}: ${title}`, needs, withPlace(place, run))
   jobs(on)
   depths(on)
   dedupe(on)

@@ -1,7 +1,7 @@
 // What every search adapter promises. `survives`: what was indexed is there after closing and
 // opening again. `another`: two processes have the place open.
 import assert from 'node:assert/strict'
-import { asking, refuses, type Lacking, type Test } from './runner.ts'
+import { asking, refuses, type Lacking, type Test, withPlace } from './runner.ts'
 import { changes } from './search/changes.ts'
 import {
   emptied,
@@ -27,20 +27,20 @@ type Kit = Lacking<SearchNeed> & { place: () => Promise<SearchPlace>; survives: 
 export function searchKit(test: Test, name: string, { place, survives, ...lacking }: Kit): void {
   const ask = asking(test, lacking)
   const on: On = (title, run, needs = []) =>
-    ask(`${name}: ${title}`, needs, async () => {
-      const at = await place()
-      const engine = await at.open()
-      // An adapter that waits before another try keeps no process alive for that.
-      const awake = setInterval(() => undefined, 1000)
-      try {
-        await run(engine.within(ownOrg), engine, at)
-        await emptied(engine)
-      } finally {
-        clearInterval(awake)
-        await engine.close()
-        await at.clean?.()
-      }
-    })
+    ask(
+      `${name}: ${title}`,
+      needs,
+      withPlace(place, async (engine, at) => {
+        // An adapter that waits before another try keeps no process alive for that.
+        const awake = setInterval(() => undefined, 1000)
+        try {
+          await run(engine.within(ownOrg), engine, at)
+          await emptied(engine)
+        } finally {
+          clearInterval(awake)
+        }
+      }),
+    )
   indexing(on)
   filters(on)
   organisations(on)
