@@ -21,7 +21,6 @@ test('no folder has more than 15 files', () => {
 const linesMax = 300
 /** Files that are longer, with their lines: none may join them, and each may only get shorter. */
 const longer: Readonly<Record<string, number>> = {
-  'adapters/eventlog/mongodb.ts': 490,
   'adapters/queue/agenda.test.ts': 416,
   'adapters/storage/mongodb/indexes.test.ts': 342,
   'adapters/storage/mongodb/indexes.ts': 312,
