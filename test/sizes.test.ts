@@ -40,8 +40,6 @@ const longer: Readonly<Record<string, number>> = {
   'plugins/runs/engine/stall-watchdog.test.ts': 325,
   'plugins/runs/engine/takeover.test.ts': 418,
   'plugins/runs/journal/bounds.test.ts': 343,
-  'plugins/runs/journal/state.ts': 364,
-  'plugins/runs/prompt/context.test.ts': 351,
   'plugins/runs/prompt/planning.test.ts': 395,
   'plugins/runs/runs.test.ts': 503,
   'plugins/runs/sessions/transcripts.ts': 347,

@@ -15,12 +15,12 @@ import {
   toolWhole,
   type Plan,
 } from '../journal/records.ts'
+import { foldOne } from '../journal/fold.ts'
 import { createRepeat, createSeam, isDiffering, recoveryOf, type Seam } from './resume-plan.ts'
 import {
   answerOf,
   currentStep,
   emptyState,
-  foldOne,
   separatorBefore,
   usageOf,
   type State,
