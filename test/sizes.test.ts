@@ -42,7 +42,6 @@ const longer: Readonly<Record<string, number>> = {
   'plugins/runs/journal/bounds.test.ts': 343,
   'plugins/runs/prompt/planning.test.ts': 395,
   'plugins/runs/runs.test.ts': 503,
-  'plugins/runs/sessions/transcripts.ts': 347,
   'plugins/runs/steps/model-call.test.ts': 469,
   'plugins/runs/steps/model-call.ts': 332,
   'plugins/runs/steps/resume-plan.test.ts': 525,
