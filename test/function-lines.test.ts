@@ -12,7 +12,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/eventlog/mongodb.ts mongoEventlog': 71,
   'plugins/runs/admission/admit.ts createAdmit.prepare': 78,
   'plugins/runs/admission/admit.ts createAdmit.proceed': 70,
-  'plugins/runs/steps/model-call.ts callModel': 75,
   'plugins/runs/telemetry/metrics.ts createRunMetrics': 76,
 }
 

@@ -43,7 +43,6 @@ const longer: Readonly<Record<string, number>> = {
   'plugins/runs/prompt/planning.test.ts': 395,
   'plugins/runs/runs.test.ts': 503,
   'plugins/runs/steps/model-call.test.ts': 469,
-  'plugins/runs/steps/model-call.ts': 332,
   'plugins/runs/steps/resume-plan.test.ts': 525,
   'plugins/runs/steps/tool-calls.ts': 392,
   'plugins/runs/tools/tools.test.ts': 315,

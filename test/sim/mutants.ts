@@ -85,14 +85,14 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'a mark is journalled past what is held back',
-    'steps/model-call.ts',
+    'steps/model-stream.ts',
     'teller.isBehind() ? undefined : journal.write(',
     'journal.write(',
     'resumed behind a seam',
   ),
   mutant(
     'what the provider says again is shown again',
-    'steps/model-call.ts',
+    'steps/model-attempt.ts',
     'return createRepeat(step.text.slice(from), { fromStart: from === step.lead })',
     'return undefined',
     'resumed behind a seam',
