@@ -56,7 +56,7 @@ export const mutants: readonly Mutant[] = [
   ),
   mutant(
     'a tool that may act once is repeated',
-    'steps/tool-calls.ts',
+    'steps/tool-execution.ts',
     "if (effectOf(tool) !== 'once') return once(",
     'if (tool) return once(',
     'tools',
