@@ -42,8 +42,6 @@ const longer: Readonly<Record<string, number>> = {
   'plugins/runs/journal/bounds.test.ts': 343,
   'plugins/runs/prompt/planning.test.ts': 395,
   'plugins/runs/runs.test.ts': 503,
-  'plugins/runs/steps/model-call.test.ts': 469,
-  'plugins/runs/steps/resume-plan.test.ts': 525,
   'plugins/runs/tools/tools.test.ts': 315,
   'plugins/tools/calculator.test.ts': 323,
   'test/bench/soak/soak.ts': 331,

@@ -24,7 +24,7 @@ import {
   leaseTaken,
   toolWhole,
 } from '../journal/records.ts'
-import { keyOf } from '../steps/tool-call-info.ts'
+import { keyOf } from '../steps/tool-calls/tool-call-info.ts'
 
 const parameters = { type: 'object' } as const
 const bodies: { name: string; key: string }[] = []

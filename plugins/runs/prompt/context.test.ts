@@ -3,12 +3,12 @@ import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Message } from '#ports/models.ts'
+import { callsAccepted, folded } from '../../../test/support/runs/records.ts'
 import { contextOf, type Cut } from './context.ts'
 import type { Conversation } from './conversation.ts'
 import { estimateTokens } from '../price.ts'
-import { event, stepBegins, modelCallAccepted, toolWhole } from '../journal/records.ts'
-import { foldOne } from '../journal/fold.ts'
-import { emptyState, type State } from '../journal/state.ts'
+import { event, stepBegins, toolWhole } from '../journal/records.ts'
+import type { State } from '../journal/state.ts'
 
 type Sizes = {
   context: number
@@ -24,13 +24,7 @@ function stateWith(results: readonly number[]): State {
   const records = results.flatMap((length, step) => [
     ...(step > 0 ? [stepBegins({ step, purpose: 'answer' as const })] : []),
     toolWhole({ step, attempt: 1, call: { id: `c${step}`, name: 'look', arguments: {} } }),
-    modelCallAccepted({
-      step,
-      attempt: 1,
-      finish: 'tool_calls',
-      input_tokens: 1,
-      output_tokens: 1,
-    }),
+    callsAccepted(step),
     event('tool_result', {
       step,
       call_id: `c${step}`,
@@ -41,10 +35,7 @@ function stateWith(results: readonly number[]): State {
       artifact_id: null,
     }),
   ])
-  return records.reduce(
-    (state, record, i) => foldOne(state, { ...record, seq: i + 1 }),
-    emptyState(),
-  )
+  return folded(...records)
 }
 function given({ context, output, request, past, files, results }: Sizes) {
   const run = {

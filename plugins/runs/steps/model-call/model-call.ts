@@ -3,9 +3,9 @@
 import { fault, hasCode, isFault } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Journal } from '../journal/journal.ts'
-import { attemptBegins, event, modelCallAccepted, type Plan } from '../journal/records.ts'
-import { currentStep, emptyStep, type Step } from '../journal/state.ts'
+import type { Journal } from '../../journal/journal.ts'
+import { attemptBegins, event, modelCallAccepted, type Plan } from '../../journal/records.ts'
+import { currentStep, emptyStep, type Step } from '../../journal/state.ts'
 import { attemptOf, lostBy, type ModelAttempting } from './model-attempt.ts'
 import { differs, isDiffering, recoveryOf, type Recovery } from './resume-plan.ts'
 

@@ -1,11 +1,11 @@
 // Brings the tool calls of one answer to their outcomes, in order. Each is journalled before the
 // next begins.
 import type { Json } from '#kernel'
-import type { Tool } from '../api.ts'
-import type { Journal } from '../journal/journal.ts'
-import type { Asked, CallState, Outcome, Step } from '../journal/state.ts'
-import { outcomeOf } from '../tools/questions.ts'
-import type { Allowed, ToolRegistry } from '../tools/tool-registry.ts'
+import type { Tool } from '../../api.ts'
+import type { Journal } from '../../journal/journal.ts'
+import type { Asked, CallState, Outcome, Step } from '../../journal/state.ts'
+import { outcomeOf } from '../../tools/questions.ts'
+import type { Allowed, ToolRegistry } from '../../tools/tool-registry.ts'
 import { infoOf } from './tool-call-info.ts'
 import {
   again,

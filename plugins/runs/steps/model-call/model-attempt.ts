@@ -1,10 +1,10 @@
 // Makes one try of a model call: what is asked, where its text joins the kept text, what it costs.
 import type { ModelRequest, Usage } from '#ports/models.ts'
-import type { Journal } from '../journal/journal.ts'
-import { asked as askedRecord } from '../journal/records.ts'
-import type { Step } from '../journal/state.ts'
-import { estimateTokens, tokensOf } from '../price.ts'
-import type { RunSpans } from '../telemetry/spans.ts'
+import type { Journal } from '../../journal/journal.ts'
+import { asked as askedRecord } from '../../journal/records.ts'
+import type { Step } from '../../journal/state.ts'
+import { estimateTokens, tokensOf } from '../../price.ts'
+import type { RunSpans } from '../../telemetry/spans.ts'
 import { listen, type ModelStreaming, type Try } from './model-stream.ts'
 import {
   continueInstruction,

@@ -1,8 +1,8 @@
 // What a tool is told of its call, and the key of the call.
 import { createHash } from 'node:crypto'
-import type { ToolCallInfo } from '../api.ts'
-import type { Run } from '../collections.ts'
-import type { Step } from '../journal/state.ts'
+import type { ToolCallInfo } from '../../api.ts'
+import type { Run } from '../../collections.ts'
+import type { Step } from '../../journal/state.ts'
 
 /**
  * The key of a call: the same for every try of it, and for no other call. It is a UUID (version 8,

@@ -1,14 +1,20 @@
 // Streams one try of a model call into the journal, as far as it may be shown.
 import { fault } from '#kernel'
 import type { ModelDelta, ModelProvider, ModelRequest, ToolCall, Usage } from '#ports/models.ts'
-import { piecesOf } from '../journal/bytes.ts'
-import type { Journal } from '../journal/journal.ts'
-import { checkpointed, event, modelCallAccepted, toolOpen, toolWhole } from '../journal/records.ts'
-import { separatorBefore } from '../journal/state.ts'
-import { tokensOf } from '../price.ts'
-import type { CallSpan } from '../telemetry/spans.ts'
-import { opened, received, type ArgumentBounds } from '../tools/tool-arguments.ts'
-import type { Cancellation } from './cancellation.ts'
+import { piecesOf } from '../../journal/bytes.ts'
+import type { Journal } from '../../journal/journal.ts'
+import {
+  checkpointed,
+  event,
+  modelCallAccepted,
+  toolOpen,
+  toolWhole,
+} from '../../journal/records.ts'
+import { separatorBefore } from '../../journal/state.ts'
+import { tokensOf } from '../../price.ts'
+import type { CallSpan } from '../../telemetry/spans.ts'
+import { opened, received, type ArgumentBounds } from '../../tools/tool-arguments.ts'
+import type { Cancellation } from '../cancellation.ts'
 import type { Seam } from './resume-plan.ts'
 
 export type ModelStreaming = {

@@ -2,10 +2,10 @@
 import { isFault, type Json } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Question, Tool, ToolCallInfo } from '../api.ts'
-import type { Outcome } from '../journal/state.ts'
-import type { RunSpans } from '../telemetry/spans.ts'
-import type { Cancellation } from './cancellation.ts'
+import type { Question, Tool, ToolCallInfo } from '../../api.ts'
+import type { Outcome } from '../../journal/state.ts'
+import type { RunSpans } from '../../telemetry/spans.ts'
+import type { Cancellation } from '../cancellation.ts'
 import type { Info } from './tool-call-info.ts'
 
 export type ToolExecuting = {
