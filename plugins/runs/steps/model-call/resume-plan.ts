@@ -2,8 +2,8 @@
 // decides the same.
 import { fault, hasCode } from '#kernel'
 import type { Model } from '#ports/models.ts'
-import type { Plan } from '../journal/records.ts'
-import type { CallState, Step } from '../journal/state.ts'
+import type { Plan } from '../../journal/records.ts'
+import type { CallState, Step } from '../../journal/state.ts'
 
 /**
  * `begin`: nothing had come, so the call is simply made. `end`: the kept text cannot be continued.

@@ -11,7 +11,7 @@ import {
   lasting,
   startEngine,
   until,
-} from '../../../test/support/engine.ts'
+} from '../../../../test/support/engine.ts'
 import {
   called,
   calls,
@@ -21,9 +21,9 @@ import {
   resultsIn,
   says,
   type Play,
-} from '../../../test/support/scripted-model.ts'
-import type { Agent, Tool } from '../api.ts'
-import { ToolInvocations } from '../tools/audit-log.ts'
+} from '../../../../test/support/scripted-model.ts'
+import type { Agent, Tool } from '../../api.ts'
+import { ToolInvocations } from '../../tools/audit-log.ts'
 
 const log: string[] = []
 const doors = new Map<string, ReturnType<typeof door>>()
