@@ -33,7 +33,6 @@ const longer: Readonly<Record<string, number>> = {
   'adapters/storage/mongodb/indexes.test.ts': 342,
   'adapters/storage/mongodb/indexes.ts': 312,
   'kernel/cli/run.ts': 422,
-  'plugins/operator/copy/copy.test.ts': 422,
   'plugins/runs/admission/slots.test.ts': 314,
   'plugins/runs/engine/stall-watchdog.test.ts': 325,
   'plugins/runs/engine/takeover.test.ts': 418,
