@@ -48,7 +48,6 @@ const longer: Readonly<Record<string, number>> = {
   'plugins/runs/steps/tool-calls.ts': 392,
   'plugins/runs/tools/tools.test.ts': 315,
   'plugins/tools/calculator.test.ts': 323,
-  'test/bench/soak/soak.ts': 331,
   'test/conformance/billing.ts': 328,
   'test/conformance/eventlog.ts': 321,
   'test/conformance/queue.ts': 315,
