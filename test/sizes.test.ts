@@ -2,9 +2,8 @@
 // functions.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { complain, tooLong } from './support/complaints.ts'
 import { files, linesOf, programs, sources } from './support/sources.ts'
-
-const complain = (found: string[]) => assert.equal(found, [], `\n${found.join('\n')}\n`)
 
 const filesMax = 15
 /** Contracts and ports are each read as one list. */
@@ -64,16 +63,8 @@ const longer: Readonly<Record<string, number>> = {
   'test/sim/simulated-cluster.ts': 412,
 }
 test('no file has more than 300 lines', () => {
-  complain(
-    files
-      .filter(file => linesOf(file).length - 1 > (longer[file] ?? linesMax))
-      .map(file => `${file} has ${linesOf(file).length - 1} lines`),
-  )
-  complain(
-    Object.keys(longer)
-      .filter(file => !files.includes(file) || linesOf(file).length - 1 <= linesMax)
-      .map(file => `${file} is listed as longer than ${linesMax} lines, and is not`),
-  )
+  const found = files.map(file => ({ key: file, at: file, lines: linesOf(file).length - 1 }))
+  complain(tooLong(found, linesMax, longer))
 })
 
 test('no line has more than 100 columns', () => {
