@@ -1,7 +1,7 @@
 // The house rules that a compiler does not know. Each failure names the file and the line.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { complain } from './support/complaints.ts'
+import { complain } from './support/rules/complaints.ts'
 import {
   circlesIn,
   files,

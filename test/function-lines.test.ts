@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { functionLinesOf } from './function-lines.ts'
-import { complain, tooLong } from './support/complaints.ts'
+import { complain, tooLong } from './support/rules/complaints.ts'
 
 const linesMax = 60
 /** Functions that are longer, with their lines: none may join, and each may only get shorter. */

@@ -2,7 +2,7 @@
 // functions.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { complain, tooLong } from './support/complaints.ts'
+import { complain, tooLong } from './support/rules/complaints.ts'
 import { files, linesOf, programs, sources } from './support/sources.ts'
 
 const filesMax = 15

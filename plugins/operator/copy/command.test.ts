@@ -12,7 +12,7 @@ import {
   filled,
   Short,
   type FullSide,
-} from '../../../test/support/copy-kit.ts'
+} from '../../../test/support/installation/copy-kit.ts'
 
 test("what expires during the copy is copied, by the command's own clock", async () => {
   const from = await filled()

@@ -13,7 +13,7 @@ import {
   orgId,
   Short,
   type FullSide,
-} from '../../../test/support/copy-kit.ts'
+} from '../../../test/support/installation/copy-kit.ts'
 
 test('cut off at any write, the same copy again ends whole', async () => {
   const from = await filled()

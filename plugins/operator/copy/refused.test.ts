@@ -13,7 +13,7 @@ import {
   Notes,
   orgId,
   type FullSide,
-} from '../../../test/support/copy-kit.ts'
+} from '../../../test/support/installation/copy-kit.ts'
 
 test('a copy refuses a source that is empty, half a copy, or not the one it began on', async () => {
   const refused = (from: Side, to: Side, sentence: RegExp) =>

@@ -5,7 +5,7 @@ import { memoryEventlog } from '#adapters/eventlog/memory.ts'
 import { memorySearch } from '#adapters/search/memory.ts'
 import { memoryStorage } from '#adapters/storage/memory.ts'
 import { collection } from '#ports/storage.ts'
-import { copyAll, type Side } from '../../plugins/operator/copy/copy.ts'
+import { copyAll, type Side } from '../../../plugins/operator/copy/copy.ts'
 
 export type FullSide = Required<Side>
 export const orgId = '01890000-0000-7000-8000-00000000000a'
