@@ -1,6 +1,7 @@
 // The house rules that a compiler does not know. Each failure names the file and the line.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { complain } from './support/rules/complaints.ts'
 import {
   circlesIn,
   files,
@@ -52,7 +53,6 @@ const linesWhere = (isWrong: (text: string) => boolean, of: readonly string[] = 
   of.flatMap(file =>
     linesOf(file).flatMap((text, i) => (isWrong(text) ? [`${file}:${i + 1} ${text.trim()}`] : [])),
   )
-const complain = (found: string[]) => assert.equal(found, [], `\n${found.join('\n')}\n`)
 
 test('imports point inward', () => {
   assert.ok(sources.length > 50, 'the sources are found')

@@ -1,46 +1,13 @@
+// From a registration to an account: codes, passwords, letters and their bounds.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { manualClock } from '#adapters/clock/manual.ts'
-import { memoryMail } from '#adapters/mail/memory.ts'
-import { startServer, type Answer } from '../../test/conformance/plugin/server.ts'
-
-type Pair = { access_token: string; refresh_token: string; token_type: string; expires_in: number }
-const password = 'correct horse battery'
-
-/** A server whose time and letters the test holds. */
-async function served(env: Record<string, string> = {}) {
-  const clock = manualClock()
-  const mail = memoryMail()
-  const server = await startServer({
-    given: { clock, mail },
-    env: { LIMITS_REGISTER_PER_HOUR: '1000', LIMITS_TOKEN_PER_MINUTE: '1000', ...env },
-  })
-  const post = (path: string, body?: unknown, token?: string): Promise<Answer> =>
-    server.call('POST', path, { body, token })
-  const codeFor = (email: string): string =>
-    /\d{6}/.exec(mail.letters.findLast(({ to }) => to === email)?.text ?? '')?.[0] ?? ''
-  const signedUp = async (
-    email = `${clock.id()}@example.org`,
-  ): Promise<Pair & { email: string }> => {
-    assert.is((await post('/auth/register', { email, password })).status, 202)
-    const { status, body } = await post('/auth/verify', { email, code: codeFor(email) })
-    assert.is(status, 200)
-    return { ...(body as Pair), email }
-  }
-  const me = (token: string) => server.call('GET', '/auth/me', { token })
-  return { server, clock, mail, post, codeFor, signedUp, me }
-}
-const codeOf = ({ body }: Answer): string => (body as { code: string }).code
-const on = (
-  title: string,
-  run: (place: Awaited<ReturnType<typeof served>>) => Promise<void>,
-  env?: Record<string, string>,
-): void =>
-  test(title, async () => {
-    const place = await served(env)
-    await run(place).finally(() => place.server.stop())
-  })
-const wrong = (code: string): string => String((Number(code) + 1) % 1_000_000).padStart(6, '0')
+import {
+  codeOf,
+  onIdentity as on,
+  password,
+  wrongCode,
+  type Pair,
+} from '../../../test/support/identity-kit.ts'
 
 on(
   'a registered address proves itself by its code and is signed in to an organisation of its own',
@@ -100,7 +67,7 @@ on(
     const code = codeFor('bob@example.org')
     const tries = await Promise.all(
       Array.from({ length: 8 }, () =>
-        post('/auth/verify', { email: 'bob@example.org', code: wrong(code) }),
+        post('/auth/verify', { email: 'bob@example.org', code: wrongCode(code) }),
       ),
     )
     assert.equal(tries.map(({ status }) => status).sort(), [400, 400, 400, 400, 400, 429, 429, 429])
@@ -259,140 +226,4 @@ on(
     assert.is(mail.letters.length, 1)
   },
 )
-on(
-  'after five wrong passwords the account waits, whether it exists or not; a right one ' +
-    'clears the count',
-  async ({ post, signedUp, clock }) => {
-    const { email } = await signedUp()
-    for (let n = 0; n < 4; n++) await post('/auth/login', { email, password: 'wrong' })
-    assert.is((await post('/auth/login', { email, password })).status, 200)
-    for (const who of [email, 'nobody@example.org']) {
-      for (let n = 0; n < 5; n++)
-        assert.is(
-          codeOf(await post('/auth/login', { email: who, password: 'wrong' })),
-          'CREDENTIALS_INVALID',
-        )
-      const throttled = await post('/auth/login', { email: who, password })
-      assert.equal([throttled.status, codeOf(throttled)], [429, 'LOGIN_THROTTLED'])
-      assert.ok(Number(throttled.headers.get('retry-after')) > 0)
-    }
-    await clock.leap(60_000)
-    assert.is((await post('/auth/login', { email, password })).status, 200)
-  },
-)
-on('many right passwords at the same moment are no guesses', async ({ post, signedUp }) => {
-  const { email } = await signedUp()
-  const answers = await Promise.all(
-    Array.from({ length: 12 }, () => post('/auth/login', { email, password })),
-  )
-  assert.ok(answers.every(({ status }) => status === 200))
-})
-on(
-  'a refresh token works once, again within ten seconds, and later ends the whole sign-in',
-  async ({ post, signedUp, clock }) => {
-    const { refresh_token: first } = await signedUp()
-    const race = await Promise.all(
-      Array.from({ length: 4 }, () => post('/auth/refresh', { refresh_token: first })),
-    )
-    assert.ok(race.every(({ status }) => status === 200))
-    const tokens = race.map(({ body }) => (body as Pair).refresh_token)
-    assert.is(new Set(tokens).size, 4)
-    await clock.leap(10_001)
-    assert.is((await post('/auth/refresh', { refresh_token: tokens[0] })).status, 200)
-    assert.is(codeOf(await post('/auth/refresh', { refresh_token: first })), 'REFRESH_INVALID')
-    assert.is(codeOf(await post('/auth/refresh', { refresh_token: tokens[1] })), 'REFRESH_INVALID')
-    assert.is(codeOf(await post('/auth/refresh', { refresh_token: 'unknown' })), 'REFRESH_INVALID')
-  },
-)
-on(
-  'a refresh token lives for thirty days, an access token for fifteen minutes',
-  async ({ post, signedUp, clock, me }) => {
-    const { refresh_token, access_token } = await signedUp()
-    await clock.leap(899_000)
-    assert.is((await me(access_token)).status, 200)
-    await clock.leap(1_000)
-    assert.is((await me(access_token)).status, 401)
-    await clock.leap(30 * 24 * 3_600_000 - 900_001)
-    const next = (await post('/auth/refresh', { refresh_token })).body as Pair
-    assert.is((await me(next.access_token)).status, 200)
-    await clock.leap(29 * 24 * 3_600_000)
-    const last = (await post('/auth/refresh', { refresh_token: next.refresh_token })).body as Pair
-    await clock.leap(30 * 24 * 3_600_000)
-    assert.is(
-      codeOf(await post('/auth/refresh', { refresh_token: last.refresh_token })),
-      'REFRESH_INVALID',
-    )
-  },
-)
-on('signing out ends that sign-in and no other', async ({ post, signedUp, server }) => {
-  const here = await signedUp()
-  const there = (await post('/auth/login', { email: here.email, password })).body as Pair
-  assert.is((await server.call('POST', '/auth/logout', { token: here.access_token })).status, 204)
-  assert.is(
-    codeOf(await post('/auth/refresh', { refresh_token: here.refresh_token })),
-    'REFRESH_INVALID',
-  )
-  const stranger = await signedUp()
-  await post('/auth/logout', { refresh_token: there.refresh_token }, stranger.access_token)
-  assert.is((await post('/auth/refresh', { refresh_token: there.refresh_token })).status, 200)
-})
-on(
-  'a new password ends every other sign-in and every API key',
-  async ({ post, signedUp, me, server }) => {
-    const here = await signedUp()
-    const there = (await post('/auth/login', { email: here.email, password })).body as Pair
-    const key = (await post('/api-keys', { name: 'ci' }, here.access_token)).body as {
-      secret: string
-    }
-    const refused = await post(
-      '/auth/change-password',
-      { current_password: 'wrong', new_password: 'another password' },
-      here.access_token,
-    )
-    assert.equal([refused.status, codeOf(refused)], [403, 'PASSWORD_WRONG'])
-    assert.is(
-      (await post('/auth/change-password', { new_password: 'another password' }, here.access_token))
-        .status,
-      400,
-    )
-    const changed = await post(
-      '/auth/change-password',
-      { current_password: password, new_password: 'another password' },
-      here.access_token,
-    )
-    assert.is((await me((changed.body as Pair).access_token)).status, 200)
-    for (const token of [here.access_token, there.access_token])
-      assert.is((await me(token)).status, 401)
-    for (const { refresh_token } of [here, there])
-      assert.is(codeOf(await post('/auth/refresh', { refresh_token })), 'REFRESH_INVALID')
-    assert.is(codeOf(await post('/auth/token', { api_key: key.secret })), 'KEY_INVALID')
-    assert.equal(
-      (await server.call('GET', '/api-keys', { token: (changed.body as Pair).access_token })).body,
-      { items: [] },
-    )
-    assert.is(
-      (await post('/auth/login', { email: here.email, password: 'another password' })).status,
-      200,
-    )
-  },
-)
-on('a profile has a name that can be set and taken away', async ({ signedUp, server }) => {
-  const { access_token: token } = await signedUp()
-  assert.is(
-    (
-      (await server.call('PATCH', '/auth/me', { token, body: { name: 'Ann' } })).body as {
-        name: string
-      }
-    ).name,
-    'Ann',
-  )
-  assert.is(
-    (
-      (await server.call('PATCH', '/auth/me', { token, body: { name: null } })).body as {
-        name: null
-      }
-    ).name,
-    null,
-  )
-})
 test.run()
