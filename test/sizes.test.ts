@@ -57,12 +57,12 @@ test('the kernel stays small', () => {
     ['kernel/isolation/', /^kernel\/isolation\//, 900],
     ['kernel/loading/', /^kernel\/loading\//, 760],
     ['kernel/management/', /^kernel\/management\//, 860],
-    ['kernel/request-body/', /^kernel\/request-body\//, 380],
+    ['kernel/request-body/', /^kernel\/request-body\//, 385],
     ['kernel/routing/', /^kernel\/routing\//, 630],
     ['kernel/scoped-ports/', /^kernel\/scoped-ports\//, 800],
     ['kernel/settings/', /^kernel\/settings\//, 440],
     ['kernel/telemetry/', /^kernel\/telemetry\//, 470],
-    ['kernel/validation/', /^kernel\/validation\//, 190],
+    ['kernel/validation/', /^kernel\/validation\//, 185],
   ] as const
   for (const [what, folder, most] of bounds)
     assert.ok(linesIn(folder) <= most, `${what} has ${linesIn(folder)} lines`)
