@@ -6,14 +6,14 @@ import { answerOf, emptyState } from '../../plugins/runs/journal/state.ts'
 import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import { seeded, type Choose, type Moment, type Process } from '../support/sim.ts'
-import { actorOn, type Script } from './scripts.ts'
+import { actorOn, type Script } from './scripts/script.ts'
 import {
   caller,
   createSimulatedCluster,
-  sweepMs,
   type Kind,
   type SimulatedCluster,
 } from './simulated-cluster.ts'
+import { sweepMs } from './simulated-process.ts'
 
 export type Played = {
   readonly bad: string[]
