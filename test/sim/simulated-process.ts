@@ -116,17 +116,8 @@ type Deps = {
   readonly heard: Heard[]
 }
 
-export function createStart({
-  world,
-  disk,
-  config,
-  behave,
-  supports,
-  loses,
-  effects,
-  logged,
-  heard,
-}: Deps) {
+export function createStart(deps: Deps) {
+  const { world, disk, config, behave, supports, loses, effects, logged, heard } = deps
   const face = <T extends object>(process: Process, port: 'storage' | 'eventlog'): T => {
     const live = new Proxy(
       {},
