@@ -43,7 +43,7 @@ type Source = Pick<Kept, 'id' | 'text' | 'fields'> & {
 }
 
 export async function mongoSearch({
-  connection: { db, send, ping, close },
+  connection: { db, ping, close },
   clock,
 }: {
   connection: Connection
@@ -87,7 +87,7 @@ export async function mongoSearch({
       const writes = documents.map(replacement => ({
         replaceOne: { filter: { _id: replacement._id }, replacement, upsert: true },
       }))
-      await orFault(send(bound => passages.bulkWrite(writes, { ordered: false, ...bound })))
+      await orFault(passages.bulkWrite(writes, { ordered: false }))
     }
   }
   const refill: Refill = async (from, { at, spec, analyser }, renew) => {

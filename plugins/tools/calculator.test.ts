@@ -1,7 +1,7 @@
 // The calculator as a tool: what the model is told of it, and its arguments.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { createValidator } from '../../kernel/routing/validate.ts'
+import { createValidator } from '../../kernel/validation/validate.ts'
 import { functionNames } from './arithmetic.ts'
 import { calculator as calculatorOf } from './calculator.ts'
 import { arithmeticPools } from '../../test/support/arithmetic.ts'

@@ -5,7 +5,8 @@ import { foldOne } from '../../plugins/runs/journal/fold.ts'
 import { answerOf, emptyState } from '../../plugins/runs/journal/state.ts'
 import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
-import { seeded, type Choose, type Moment, type Process } from '../support/sim.ts'
+import { seeded } from '#adapters/clock/manual/seeded.ts'
+import type { Choose, Moment, Process } from '../support/sim.ts'
 import { actorOn, type Script } from './scripts/script.ts'
 import {
   caller,

@@ -1,7 +1,7 @@
 // A server whose model does what the message says, such as `[[tokens=3]]`, and who starts runs on
 // it.
 import { definePlugin, into } from '#kernel'
-import { loadPlugins } from '../../../kernel/management/sources.ts'
+import { loadPlugins } from '../../../kernel/loading/sources.ts'
 import { Tools, type Tool } from '../../../plugins/runs/api.ts'
 import {
   readEvents,
