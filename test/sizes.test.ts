@@ -56,9 +56,6 @@ const longer: Readonly<Record<string, number>> = {
   'test/conformance/queue.ts': 315,
   'test/conformance/search.ts': 603,
   'test/conformance/search/ranking.ts': 311,
-  'test/docs/pages.ts': 376,
-  'test/hostile/requests.ts': 482,
-  'test/operator/telemetry/figures.test.ts': 322,
   'test/sim/scripts.ts': 431,
   'test/sim/simulated-cluster.ts': 412,
 }
