@@ -26,9 +26,6 @@ const longer: Readonly<Record<string, number>> = {
   'plugins/runs/runs.test.ts': 503,
   'plugins/runs/tools/tools.test.ts': 315,
   'plugins/tools/calculator.test.ts': 323,
-  'test/docs/pages.ts': 376,
-  'test/hostile/requests.ts': 482,
-  'test/operator/telemetry/figures.test.ts': 322,
   'test/sim/scripts.ts': 431,
   'test/sim/simulated-cluster.ts': 412,
 }
