@@ -21,7 +21,6 @@ test('no folder has more than 15 files', () => {
 const linesMax = 300
 /** Files that are longer, with their lines: none may join them, and each may only get shorter. */
 const longer: Readonly<Record<string, number>> = {
-  'adapters/queue/agenda.test.ts': 416,
   'kernel/cli/run.ts': 422,
   'plugins/files/files.test.ts': 350,
   'plugins/identity/identity.test.ts': 398,
