@@ -20,7 +20,6 @@ test('no folder has more than 15 files', () => {
 const linesMax = 300
 /** Files that are longer, with their lines: none may join them, and each may only get shorter. */
 const longer: Readonly<Record<string, number>> = {
-  'adapters/queue/agenda.test.ts': 416,
   'plugins/runs/journal/bounds.test.ts': 343,
   'plugins/runs/prompt/planning.test.ts': 395,
   'plugins/runs/runs.test.ts': 503,
