@@ -70,7 +70,7 @@ async function* cut(content: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Arr
 }
 
 export async function mongoBlobs({
-  connection: { db, send, ping, close },
+  connection: { db, ping, close },
   clock,
   log,
 }: {
@@ -160,7 +160,7 @@ export async function mongoBlobs({
           n: n++,
           data: new Binary(data),
         }))
-        await send(bound => chunks.insertMany(written, { ...bound }))
+        await chunks.insertMany(written)
       }
       blob = { hash: digest.digest('hex'), bytes }
       if (await files.findOne({ filename: filename(blob.hash) }, { projection: { _id: 1 } }))

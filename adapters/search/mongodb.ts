@@ -7,20 +7,9 @@ import { analysed } from './analysis/analysed.ts'
 import { checkedOrganisation } from '../_shared/blob-names.ts'
 import { closableWork } from '../_shared/closable.ts'
 import { connect, orFault, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
-import {
-  checkBatch,
-  checkedCollection,
-  checkedIds,
-  checkedMatch,
-  checkedPage,
-  checkedQuery,
-  checkedSpec,
-  checkedWhere,
-  keptFields,
-  saidLanguage,
-  sorted,
-  type Kept,
-} from './lib/checks.ts'
+import { checkBatch, checkedIds, checkedPage, sorted, type Kept } from './lib/passages.ts'
+import { checkedMatch, checkedQuery, checkedWhere } from './lib/queries.ts'
+import { checkedCollection, checkedSpec, keptFields, saidLanguage } from './lib/specs.ts'
 import { hitsOf, listed, pageOf } from './lib/fusion.ts'
 import { createCatalogue, type Known, type Refill, type Stored } from './mongodb/catalogue.ts'
 import {
@@ -43,7 +32,7 @@ type Source = Pick<Kept, 'id' | 'text' | 'fields'> & {
 }
 
 export async function mongoSearch({
-  connection: { db, send, ping, close },
+  connection: { db, ping, close },
   clock,
 }: {
   connection: Connection
@@ -87,7 +76,7 @@ export async function mongoSearch({
       const writes = documents.map(replacement => ({
         replaceOne: { filter: { _id: replacement._id }, replacement, upsert: true },
       }))
-      await orFault(send(bound => passages.bulkWrite(writes, { ordered: false, ...bound })))
+      await orFault(passages.bulkWrite(writes, { ordered: false }))
     }
   }
   const refill: Refill = async (from, { at, spec, analyser }, renew) => {

@@ -30,8 +30,8 @@ import {
   type Connection,
 } from '../_shared/mongodb/database.ts'
 import { all, behind, conditions, type Stored } from '../_shared/mongodb/filters.ts'
-import { createIndexes, sortOf } from './mongodb/indexes.ts'
-import type { Bound } from '../_shared/mongodb/sends.ts'
+import { sortOf } from './mongodb/index-definitions.ts'
+import { createIndexes } from './mongodb/indexes.ts'
 import { createTables, type Table } from './mongodb/tables.ts'
 
 /** How often expired documents are removed, in milliseconds. Reads skip them before that. */
@@ -48,7 +48,7 @@ const storedOf = ({ id, ...fields }: Fields, rev: number): Stored => ({
 const revOf = ({ _rev: rev }: Stored) => rev as number
 
 export function mongoStorage({
-  connection: { db, send, ping, close },
+  connection: { db, ping, close },
   clock,
   log,
 }: {
@@ -83,13 +83,13 @@ export function mongoStorage({
       (await sweep(table))
     )
   /** Writes. An expired document that is not removed yet must not block a new one. */
-  const write = async <T>(table: Table, act: (bound: Bound) => Promise<T>): Promise<T> => {
+  const write = async <T>(table: Table, act: () => Promise<T>): Promise<T> => {
     try {
-      return await send(act)
+      return await act()
     } catch (error) {
       const known = toFault(error)
       if ((known as { code?: string }).code !== 'DUPLICATE' || !(await sweep(table))) throw known
-      return orFault(send(act))
+      return orFault(act())
     }
   }
   const read = async (table: Table, id: string): Promise<Stored | undefined> => {
@@ -108,11 +108,10 @@ export function mongoStorage({
       const text = JSON.stringify(applyChange(docOf(stored), change))
       const next = JSON.parse(text) as Fields
       checkSize(table.name, text)
-      const { matchedCount } = await write(table, bound =>
+      const { matchedCount } = await write(table, () =>
         table.kept.replaceOne(
           { _id: id, _rev: revOf(stored) } as never,
           storedOf(next, revOf(stored) + 1),
-          { ...bound },
         ),
       )
       if (matchedCount === 1) return next
@@ -153,9 +152,7 @@ export function mongoStorage({
     async insert(collection, doc) {
       const table = of(collection)
       const stored = insertable(table, doc)
-      await table.lanes.one(doc.id, () =>
-        write(table, bound => table.kept.insertOne(stored, { ...bound })),
-      )
+      await table.lanes.one(doc.id, () => write(table, () => table.kept.insertOne(stored)))
       await sweepNow(table)
     },
     async insertMany(collection, docs) {
@@ -171,11 +168,8 @@ export function mongoStorage({
         for (let done = 0; done < stored.length; ) {
           try {
             await orFault(sweepNow(table))
-            done += (
-              await send(bound =>
-                table.kept.insertMany(stored.slice(done), { ordered: true, ...bound }),
-              )
-            ).insertedCount
+            done += (await table.kept.insertMany(stored.slice(done), { ordered: true }))
+              .insertedCount
           } catch (error) {
             if (error instanceof MongoBulkWriteError) done += error.insertedCount
             const known = toFault(error) as Error

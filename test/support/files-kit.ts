@@ -14,7 +14,7 @@ import {
   type ArtifactsApi,
   type UploadsApi,
 } from '../../plugins/files/api.ts'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { startServer, type Account, type Answer } from '../conformance/plugin/server.ts'
 
 export const base64 = (content: string | Uint8Array) => Buffer.from(content).toString('base64')

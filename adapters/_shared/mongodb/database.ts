@@ -1,7 +1,14 @@
 // Connects to a MongoDB deployment, and turns its errors into faults.
-import { MongoBulkWriteError, MongoClient, MongoError, MongoServerError, type Db } from 'mongodb'
+import {
+  MongoBulkWriteError,
+  MongoClient,
+  MongoError,
+  MongoServerError,
+  type Db,
+  type MongoClientOptions,
+} from 'mongodb'
 import { fault, type Fault } from '#contracts/faults.ts'
-import { createSend, type Send } from './sends.ts'
+import { DriverConnection } from './driver-connection.ts'
 
 const serviceName = 'The database'
 const databaseDefault = 'agent_platform'
@@ -76,8 +83,6 @@ export function hrefOf(url: URL): string {
 
 export type Connection = {
   readonly db: Db
-  /** Sends calls that may be larger than a socket's buffer. */
-  readonly send: Send
   ping(): Promise<void>
   close(): Promise<void>
 }
@@ -89,20 +94,21 @@ export type Connection = {
  */
 export async function connect(url: URL): Promise<Connection> {
   const number = (name: string, standard: number) => Number(url.searchParams.get(name) ?? standard)
-  const socketTimeoutMS = number('socketTimeoutMS', timeoutMs)
-  const serverSelectionTimeoutMS = number('serverSelectionTimeoutMS', selectionMs)
-  const client = new MongoClient(hrefOf(url), {
+  const options: MongoClientOptions & { connectionType: typeof DriverConnection } = {
+    // The driver takes this option, and its types do not list it.
+    connectionType: DriverConnection,
     writeConcern: { w: 'majority', journal: true },
     readConcern: { level: 'majority' },
     readPreference: 'primary',
     retryReads: true,
     retryWrites: true,
     ignoreUndefined: true,
-    socketTimeoutMS,
-    serverSelectionTimeoutMS,
+    socketTimeoutMS: number('socketTimeoutMS', timeoutMs),
+    serverSelectionTimeoutMS: number('serverSelectionTimeoutMS', selectionMs),
     connectTimeoutMS: 5000,
     appName: url.searchParams.get('appName') ?? 'agent-platform',
-  })
+  }
+  const client = new MongoClient(hrefOf(url), options)
   const db = client.db(decodeURIComponent(url.pathname.slice(1)) || databaseDefault)
   const ping = async () => void (await orFault(db.command({ ping: 1 })))
   try {
@@ -111,8 +117,7 @@ export async function connect(url: URL): Promise<Connection> {
     await client.close()
     throw error
   }
-  const send = createSend(client, socketTimeoutMS + serverSelectionTimeoutMS)
-  return { db, send, ping, close: () => client.close() }
+  return { db, ping, close: () => client.close() }
 }
 
 /**

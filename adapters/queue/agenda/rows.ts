@@ -87,7 +87,7 @@ export async function prepareRows(db: Db): Promise<void> {
 }
 
 /** `watchable`: the collection, for whoever wants to hear of insertions. */
-export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clock) {
+export function rowsIn({ db }: Pick<Connection, 'db'>, clock: Clock) {
   const kept: Collection<Fields> = db.collection(collectionName)
   const at = (ms: number) => new Date(ms)
   const now = () => at(clock.now())
@@ -122,7 +122,7 @@ export function rowsIn({ db, send }: Pick<Connection, 'db' | 'send'>, clock: Clo
             attempt: 0,
             ...(active === undefined ? {} : { active }),
           }
-          await send(bound => kept.insertOne(row, { ...bound }))
+          await kept.insertOne(row)
           return id.toHexString()
         } catch (error) {
           if (!isDuplicate(error)) return await orFault(Promise.reject(error))

@@ -3,14 +3,15 @@ import { fault, type Caller } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
-import { Runs, Sessions, type Run, type Session } from '../collections.ts'
+import { Runs, Sessions, emptyQueue, type Run, type Session } from '../collections.ts'
 import type { SeenEnded } from '../journal/outcome.ts'
 import { hasSources, removeRuns } from './copies.ts'
 import type { Quota } from '../retention/run-quota.ts'
 import type { SessionService } from './sessions.ts'
 import { unstick } from './session-queue.ts'
 import type { Texts } from '../journal/texts.ts'
-import { placeOf, type Transcripts } from './transcripts.ts'
+import { placeOf } from './transcript-passages.ts'
+import type { Transcripts } from './transcripts.ts'
 
 type Deps = {
   store: ScopedStorage
@@ -160,10 +161,7 @@ export function createHistory({
         title: title ?? session.title,
         appName: session.appName,
         latest: copies.at(-1)?.id ?? id,
-        queue: [],
-        queued: 0,
-        paused: false,
-        rev: 0,
+        ...emptyQueue(),
         createdAt: now,
         updatedAt: now,
         unindexed: now,

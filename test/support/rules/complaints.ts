@@ -11,7 +11,7 @@ export const complain = (found: readonly string[]): void =>
 export const tooLong = (
   found: readonly { readonly key: string; readonly at: string; readonly lines: number }[],
   linesMax: number,
-  longer: Readonly<Record<string, number>>,
+  longer: Readonly<Record<string, number>> = {},
 ): string[] => [
   ...found
     .filter(({ key, lines }) => lines > (longer[key] ?? linesMax))
