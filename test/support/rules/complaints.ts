@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert'
 export const complain = (found: readonly string[]): void =>
   assert.equal(found, [], `\n${found.join('\n')}\n`)
 
+/** What has more lines than it may. */
 export const tooLong = (
   found: readonly { readonly at: string; readonly lines: number }[],
   linesMax: number,
