@@ -20,8 +20,6 @@ test('what takes too long ends its thread, and the next finds another', async ()
 })
 test('one user has all threads but one; who leaves or finds the line full is told', async () => {
   const arithmetic = reckonerOf({ calculator_waiting_max: 2 })
-  // Both threads have started, so that the order tells of turns and not of starts.
-  await Promise.all([arithmetic.reckon('1', forAnn), arithmetic.reckon('1', forBob)])
   const leaving = new AbortController()
   const order: string[] = []
   const ours = [
