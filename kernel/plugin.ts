@@ -220,29 +220,14 @@ export type Spec<C, U, K extends TSchema, S, D = PluginDeps<U, K, S>> = {
 } & ({} extends C ? { readonly routes?: {} } : { readonly routes: Routes<C, D> })
 
 /** A plugin without type parameters, as the kernel uses it. */
-export type Plugin = {
-  readonly name: string
-  readonly version: string
-  readonly kernel: string
-  readonly contract?: Contract
-  readonly mount?: 'v1' | 'root'
-  readonly uses?: Uses
-  readonly config?: TSchema
-  readonly limits?: Readonly<Record<string, RateSpec>>
+export type Plugin = Omit<
+  Spec<Contract, Uses, TSchema, {}, never>,
+  'collections' | 'services' | 'provides' | 'routes'
+> & {
   readonly collections?: readonly Collection<Doc>[]
-  readonly system?: readonly string[]
-  readonly may?: May
-  readonly names?: 'unprefixed'
   readonly services?: Readonly<Record<string, (deps: never) => unknown>>
   readonly provides?: Readonly<Record<string, Token<unknown, 'service'>>>
   readonly routes?: Readonly<Record<string, (call: never) => unknown>>
-  readonly jobs?: Readonly<Record<string, JobSpec<never>>>
-  readonly commands?: Readonly<Record<string, Command<never> | OfflineCommand>>
-  readonly emits?: Readonly<Record<string, TSchema>>
-  readonly contributes?: readonly Contribution<never>[]
-  readonly records?: RecordsSpec<never>
-  readonly health?: (deps: never) => Promise<void>
-  readonly start?: (deps: never) => Promise<void> | void
 }
 
 /** Declares a plugin. A plugin is a value, so what it declares needs no unregistering. */

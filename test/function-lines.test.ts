@@ -14,7 +14,6 @@ const sources = globSync('{kernel,ports,adapters,plugins,contracts}/**/*.ts', { 
   .filter(file => !file.includes('node_modules') && !file.endsWith('.test.ts'))
   .sort()
 const functions = functionLinesOf(home, sources).map(({ file, line, name, lines }) => ({
-  key: `${file} ${name}`,
   at: `${file}:${line} ${name}`,
   lines,
 }))

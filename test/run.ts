@@ -11,6 +11,7 @@ import { parseArgs } from 'node:util'
 import { overBudget } from './runner/budgets.ts'
 import { changedSince, reaching, testFiles, type TestFile } from './runner/files.ts'
 import { runFiles, type Result } from './runner/pool.ts'
+import { scaledSecond } from './runner/scale.ts'
 import { timingsOf } from './runner/timings.ts'
 
 /** Some wait while others work; beside servers, which work too, there is no room for a third. */
@@ -56,10 +57,12 @@ await runFiles(files, Math.min(Number(asked.lanes ?? lanesUsual), files.length),
   )
   if (failed > 0) say(output)
 })
-if (asked.timings) say(timingsOf(results).join('\n'))
+// Both measure alike, so that what exceeds a budget is found in the timings by the same figure.
+const scale = scaledSecond()
+if (asked.timings) say(timingsOf(results, scale).join('\n'))
 
 // The budgets are those of `npm test`: beside servers and proofs the same work takes more.
-const over = asked.all || parts.length > 0 ? [] : overBudget(results, files)
+const over = asked.all || parts.length > 0 ? [] : overBudget(results, files, scale)
 for (const sentence of over) say(`FAIL ${sentence}`)
 if (results.length === 0) unknown.push('')
 for (const part of unknown) say(`There is no such test file${part ? `: ${part}` : ''}.`)

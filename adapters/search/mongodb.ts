@@ -7,20 +7,9 @@ import { analysed } from './analysis/analysed.ts'
 import { checkedOrganisation } from '../_shared/blob-names.ts'
 import { closableWork } from '../_shared/closable.ts'
 import { connect, orFault, urlOptions, type Connection } from '../_shared/mongodb/database.ts'
-import {
-  checkBatch,
-  checkedCollection,
-  checkedIds,
-  checkedMatch,
-  checkedPage,
-  checkedQuery,
-  checkedSpec,
-  checkedWhere,
-  keptFields,
-  saidLanguage,
-  sorted,
-  type Kept,
-} from './lib/checks.ts'
+import { checkBatch, checkedIds, checkedPage, sorted, type Kept } from './lib/passages.ts'
+import { checkedMatch, checkedQuery, checkedWhere } from './lib/queries.ts'
+import { checkedCollection, checkedSpec, keptFields, saidLanguage } from './lib/specs.ts'
 import { hitsOf, listed, pageOf } from './lib/fusion.ts'
 import { createCatalogue, type Known, type Refill, type Stored } from './mongodb/catalogue.ts'
 import {

@@ -1,7 +1,7 @@
 // Artifacts over the socket.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { sha256, startFiles } from '../../test/support/files-kit.ts'
+import { sha256, endsClean, startFiles } from '../../test/support/files-kit.ts'
 
 const server = await startFiles()
 const ann = await server.account()
@@ -42,13 +42,5 @@ test("an artifact of one's own is created and downloaded", async () => {
   assert.equal([stored.status, (stored.body as { sha256: string }).sha256], [201, sha256(long)])
 })
 
-test('nothing was an internal error', () =>
-  assert.equal(
-    server.logged.filter(line => line.includes('request.failed')),
-    [],
-  ))
-
-test.after(() => server.stop())
-test.run()
-test.after(() => server.stop())
+endsClean(server)
 test.run()

@@ -144,6 +144,8 @@ export type Session = {
   readonly createdAt: number
   readonly updatedAt: number
 }
+/** The queue of a new session. */
+export const emptyQueue = () => ({ queue: [], queued: 0, paused: false, rev: 0 })
 
 /**
  * How many bytes the events of an organisation's ended runs take. The id is the organisation's. The

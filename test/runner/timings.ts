@@ -16,24 +16,34 @@ function byFolder(results: readonly Result[]): [folder: string, cpuMs: number][]
   return [...folders].sort(([, a], [, b]) => b - a)
 }
 
-/** The twenty slowest files, the sum by kind and the CPU of each folder, as lines. */
-export function timingsOf(results: readonly Result[]): string[] {
+/**
+ * The twenty slowest files, the sum by kind and the CPU of each folder, as lines. CPU is told in
+ * the unit of the budgets; `scale` is what `scaledSecond` measured.
+ */
+export function timingsOf(results: readonly Result[], scale: number): string[] {
+  const scaled = (cpuMs: number) => seconds(cpuMs / scale)
   const slowest = results.toSorted((a, b) => b.cpuMs - a.cpuMs).slice(0, 20)
   const starting = sum(results, ({ bootMs, startMs }) => bootMs + startMs)
   const working = sum(results, ({ cpuMs, startMs }) => cpuMs - startMs)
   return [
     '',
-    'The twenty files that took most CPU: CPU, waited (seconds)',
+    'CPU is in scaled seconds, as the budgets are (test/runner/scale.ts).',
+    `A scaled second is ${scale.toFixed(2)} seconds of CPU on this machine now.`,
+    '',
+    'The twenty files that took most CPU: scaled seconds of CPU, seconds that they waited',
     ...slowest.map(
-      result => `${seconds(result.cpuMs)} ${seconds(sleepingMs(result))}  ${result.file}`,
+      result => `${scaled(result.cpuMs)} ${seconds(sleepingMs(result))}  ${result.file}`,
     ),
     '',
-    'By kind (seconds)',
-    `${seconds(starting)}  start-up: processes, imports, what files open first`,
-    `${seconds(working)}  working`,
-    `${seconds(sum(results, sleepingMs))}  waiting: timers, sockets, other processes`,
+    'CPU of all files by kind: scaled seconds',
+    `${scaled(starting)}  start-up: processes, imports, what files open first`,
+    `${scaled(working)}  working`,
+    `${scaled(starting + working)}  together`,
     '',
-    'CPU by folder (seconds)',
-    ...byFolder(results).map(([folder, cpuMs]) => `${seconds(cpuMs)}  ${folder}`),
+    'All files waited: seconds',
+    `${seconds(sum(results, sleepingMs))}  for timers, sockets, other processes`,
+    '',
+    'CPU by folder: scaled seconds',
+    ...byFolder(results).map(([folder, cpuMs]) => `${scaled(cpuMs)}  ${folder}`),
   ]
 }

@@ -7,14 +7,14 @@ import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
 import { seeded } from '#adapters/clock/manual/seeded.ts'
 import type { Choose, Moment, Process } from '../support/sim.ts'
-import { actorOn, type Script } from './scripts.ts'
+import { actorOn, type Script } from './scripts/script.ts'
 import {
   caller,
   createSimulatedCluster,
-  sweepMs,
   type Kind,
   type SimulatedCluster,
 } from './simulated-cluster.ts'
+import { sweepMs } from './simulated-process.ts'
 
 export type Played = {
   readonly bad: string[]

@@ -1,112 +1,21 @@
-// The real run plugin in simulated processes: the kernel's own instance of it, on in-memory ports
-// that all processes share.
+// Simulated processes that share one disk, which die and come back, and what clients see of them.
 import { ledgerOn } from '#adapters/billing/ledger.ts'
-import { noTraces } from '#adapters/traces/off.ts'
 import type { Caller } from '#contracts/contract.ts'
-import { fault, hasCode } from '#contracts/faults.ts'
-import { Host, Broadcast, type Broadcasting, type Role } from '#kernel'
-import type { Ledger } from '#ports/billing.ts'
-import type { EventlogEngine, LoggedEvent } from '#ports/eventlog.ts'
-import type { StorageEngine } from '#ports/storage.ts'
-import type { Token } from '#ports/token.ts'
-import { createInstance, type Instance } from '../../kernel/loading/instance.ts'
-import { readConfig } from '../../kernel/settings/settings.ts'
-import { scopedPort } from '../../kernel/scoped-ports/face.ts'
-import { builtIn } from '../../plugins/runs/agents.ts'
-import { Agents, Tools } from '../../plugins/runs/api.ts'
+import { hasCode } from '#contracts/faults.ts'
+import type { Role } from '#kernel'
+import type { LoggedEvent } from '#ports/eventlog.ts'
+import type { Instance } from '../../kernel/loading/instance.ts'
 import { Runs, Sessions, textStreamOf, type Run } from '../../plugins/runs/collections.ts'
-import type { Steps } from '../../kernel/loading/steps.ts'
-import runsPlugin from '../../plugins/runs/plugin.ts'
-import type { RunService } from '../../plugins/runs/runs.ts'
-import type { SessionService } from '../../plugins/runs/sessions/sessions.ts'
-import { createDisk, reads, writes } from './disk.ts'
-import { createWorld, gone, seenBy, type Choose, type Process } from '../support/sim.ts'
-import { simModel, type Behaviour, type Heard } from './model.ts'
-import { simTools, type Effects } from './tools.ts'
-
-export const leaseMs = 600,
-  sweepMs = 100
-const usual = {
-  RUNS_LEASE_MS: String(leaseMs),
-  RUNS_SWEEP_MS: String(sweepMs),
-  RUNS_QUESTION_MS: '36000000',
-  RUNS_STALL_MS: '100000',
-  RUNS_TRIES_MAX: '3',
-  RUNS_TAKES_MAX: '40',
-  RUNS_DEATHS_MAX: '40',
-  RUNS_EXCERPT_BYTES_MAX: '256',
-}
-/** By its settings: thousands of worlds have the same. */
-const configs = new Map<string, ReturnType<typeof readConfig>>()
-function configOf(env: Readonly<Record<string, string>>) {
-  const key = JSON.stringify(env)
-  const known = configs.get(key) ?? readConfig(runsPlugin, { ...usual, ...env })
-  configs.set(key, known)
-  return known
-}
-/** Bytes that one append takes: small, so that what is large is seen in small worlds. */
-const appendBytesMax = 2500
-/** Bytes of what is written to a document at a time. */
-const changeBytesMax = 2000
-/** Every process registers its own, and nobody reads them. */
-const metrics = { registerMetric() {} }
-
-/** No hint arrives: whatever is found is found by the sweep. */
-const silentPeers: Broadcasting = { publish() {}, subscribe: () => () => undefined }
-const silentQueue = { enqueue: async () => '' }
-/** An index that takes everything, and is never asked. */
-const silentSearch = {
-  within: () => ({
-    define: async () => undefined,
-    index: async () => ({ indexed: 0, errors: [] }),
-    remove: async () => 0,
-  }),
-}
-
-/** Nothing that a simulated process loads is waited for by a clock. */
-const unbounded: Steps = {
-  within: async (_, work) => work(),
-  undo: async work => void (await work()),
-  stop() {},
-}
+import { createWorld, gone, type Choose, type Process } from '../support/sim.ts'
+import { createDisk } from './disk.ts'
+import type { Behaviour, Heard, simModel } from './model.ts'
+import { configOf, createStart, leaseMs, type Services } from './simulated-process.ts'
+import type { Effects } from './tools.ts'
 
 export const caller: Caller = {
   userId: '00000000-0000-7000-8000-0000000000aa',
   orgId: '00000000-0000-7000-8000-0000000000bb',
   role: 'owner',
-}
-export type Services = {
-  readonly runs: RunService
-  readonly sessions: SessionService
-  readonly durable: () => Promise<void>
-}
-
-/** The event log with the small append. */
-const bounded = (log: EventlogEngine): Partial<EventlogEngine> => ({
-  limits: { ...log.limits, appendBytesMax },
-  async append(stream, events, options) {
-    if (JSON.stringify(events).length > appendBytesMax)
-      throw fault('DOCUMENT_TOO_LARGE', { collection: 'the event log', max: appendBytesMax })
-    return log.append(stream, events, options)
-  },
-})
-
-/** The storage with small documents. */
-const smallDocuments = (storage: StorageEngine): Partial<StorageEngine> => {
-  const check = (collection: string, written: unknown) => {
-    if (JSON.stringify(written).length > changeBytesMax)
-      throw fault('DOCUMENT_TOO_LARGE', { collection, max: changeBytesMax })
-  }
-  return {
-    async insert(collection, doc) {
-      check(collection.name, doc)
-      return storage.insert(collection, doc)
-    },
-    async update(collection, id, change, options) {
-      check(collection.name, change)
-      return storage.update(collection, id, change, options)
-    },
-  }
 }
 
 /**
@@ -140,7 +49,6 @@ export async function createSimulatedCluster({
   const loses = kind === 'machine'
   const world = createWorld({ choose, stallMs: leaseMs * 3, skewMs: 1_800_000, seed })
   const disk = given ?? (await createDisk())
-  const config = configOf(env)
   const effects: Effects = { once: [], keyed: [], none: 0, deaths: 0 }
   const living = new Map<Process, Services>()
   const roles = new Map<Process, Role>()
@@ -148,95 +56,25 @@ export async function createSimulatedCluster({
   const logged: string[] = []
   const heard: Heard[] = []
 
-  const face = <T extends object>(process: Process, port: 'storage' | 'eventlog'): T => {
-    const live = new Proxy(
-      {},
-      {
-        get: (_, name) => (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name],
-        ownKeys: () => Reflect.ownKeys(disk.engines()[port]),
-        getOwnPropertyDescriptor: (_, name) => ({
-          value: (disk.engines()[port] as unknown as Record<PropertyKey, unknown>)[name],
-          configurable: true,
-          enumerable: true,
-        }),
-      },
-    )
-    const all = [...writes[port], ...reads[port]] as never[]
-    const seen = seenBy(world, process, port, live as never, all, (method, args, act) =>
-      (writes[port] as readonly string[]).includes(method)
-        ? disk.write({ port, method, args })
-        : act(),
-    )
-    const small =
-      port === 'eventlog' ? bounded(seen as EventlogEngine) : smallDocuments(seen as StorageEngine)
-    return {
-      ...(seen as object),
-      ...small,
-      exclusive: loses,
-      ping: async () => {},
-      close: async () => {},
-      epoch: () => 0,
-      durable: () => world.call(process, `${port}.durable`, () => disk.sync()),
-    } as T
-  }
-
+  const start = createStart({
+    world,
+    disk,
+    config: configOf(env),
+    behave,
+    supports,
+    loses,
+    effects,
+    logged,
+    heard,
+  })
   const main =
     (role: Role) =>
-    async (process: Process): Promise<void> => {
-      const storage = face<StorageEngine>(process, 'storage')
-      const eventlog = face<EventlogEngine>(process, 'eventlog')
-      const log = (level: string, event: string, fields?: object) => {
-        if (level === 'error')
-          logged.push(
-            `${event} ${String((fields as { error?: Error } | undefined)?.error?.stack ?? '')}`,
-          )
-      }
-      const billing: Ledger = await ledgerOn({ ...storage, define: async () => {} }, process.clock)
-      const tools = simTools(world, process, effects)
-      const ports: Record<string, unknown> = {
-        'port:storage': storage,
-        'port:eventlog': eventlog,
-        'port:billing': billing,
-        'port:clock': process.clock,
-        'port:models': simModel({ hear: one => heard.push(one), world, process, behave, supports }),
-        'port:blobs': {},
-        'port:queue': silentQueue,
-        'port:search': silentSearch,
-        'port:traces': noTraces,
-        [Broadcast.id]: silentPeers,
-        [Host.id]: { processId: process.name, role, metrics, previousDrained: async () => {} },
-      }
-      const provided = (token: Token) =>
-        token.id === Agents.id
-          ? () => builtIn
-          : token.id === Tools.id
-            ? () => tools
-            : token.kind === 'port'
-              ? token.id in ports
-                ? scopedPort(token.id, ports[token.id], runsPlugin)
-                : undefined
-              : token.kind === 'point'
-                ? () => []
-                : { removeOfSession: async () => {} }
-      const instance = await createInstance({
-        plugin: runsPlugin,
-        generation: 1,
-        config,
-        rates: {},
-        log: log as never,
-        clock: process.clock,
-        steps: unbounded,
-        given: provided,
+    (process: Process): Promise<void> =>
+      start(process, role, (instance, services) => {
+        instances.set(process, instance)
+        roles.set(process, role)
+        if (role !== 'worker') living.set(process, services())
       })
-      instances.set(process, instance)
-      roles.set(process, role)
-      if (role !== 'worker')
-        living.set(process, {
-          runs: instance.service('runs') as RunService,
-          sessions: instance.service('sessions') as SessionService,
-          durable: () => storage.durable(),
-        })
-    }
   const boot = (role: Role = 'all') => world.spawn('p', main(role))
   let deaths = 0
   world.hooks.died = process => {

@@ -1,7 +1,8 @@
 // One fault at every moment of every script, and every pair of them; seeds beyond.
 import { byChance, faultsAt, play } from './play.ts'
 import type { Moment } from '../support/sim.ts'
-import { scripts, type Script } from './scripts.ts'
+import { scripts } from './scripts.ts'
+import type { Script } from './scripts/script.ts'
 import type { Kind } from './simulated-cluster.ts'
 
 export type Failure = {

@@ -9,7 +9,7 @@ import type { EventlogEngine, LoggedEvent, NewEvent } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { Agents, Tools, type Agent, type Tool } from '../../plugins/runs/api.ts'
-import { Runs, Sessions, streamOf, type Run } from '../../plugins/runs/collections.ts'
+import { Runs, Sessions, emptyQueue, streamOf, type Run } from '../../plugins/runs/collections.ts'
 import { scriptedModel, type Play } from './scripted-model.ts'
 import {
   readEvents,
@@ -229,10 +229,7 @@ export async function startEngine(
         appName: 'main',
         active: run.id,
         latest: run.id,
-        queue: [],
-        queued: 0,
-        paused: false,
-        rev: 0,
+        ...emptyQueue(),
         createdAt: now,
         updatedAt: now,
       })

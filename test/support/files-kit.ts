@@ -4,6 +4,8 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
 import { definePlugin, into, type Plugin } from '#kernel'
 import {
   Artifacts,
@@ -102,6 +104,16 @@ export function beginUpload(
   answered.catch(() => 'a client that goes away on purpose gets an error')
   for (const part of parts) sending.write(part)
   return { sending, answered }
+}
+
+/** Declares the last test of a file: nothing was an internal error. Then the server stops. */
+export function endsClean({ logged, stop }: FilesServer): void {
+  test('nothing was an internal error', () =>
+    assert.equal(
+      logged.filter(line => line.includes('request.failed')),
+      [],
+    ))
+  test.after(() => stop())
 }
 
 /** Asks until it holds; the runner's time limit is the bound. */

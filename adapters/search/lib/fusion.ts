@@ -2,7 +2,7 @@
 import { searchLimits, type Hit, type Hits } from '#ports/search.ts'
 import { compareText } from '../../_shared/documents.ts'
 import type { Analyser } from '../analysis/analyser.ts'
-import type { CheckedQuery } from './checks.ts'
+import type { CheckedQuery } from './queries.ts'
 
 /** A result of an index. */
 export type Found = { readonly id: string; readonly score: number }

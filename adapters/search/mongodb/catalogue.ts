@@ -6,7 +6,7 @@ import { fault } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Language } from '#ports/search.ts'
 import { analysisVersion, createAnalysers, type Analyser } from '../analysis/analyser.ts'
-import { notFound, sameSpec, type Fields, type Spec } from '../lib/checks.ts'
+import { notFound, sameSpec, type Fields, type Spec } from '../lib/specs.ts'
 import { orFault } from '../../_shared/mongodb/database.ts'
 import { locksIn } from '../../_shared/mongodb/lock.ts'
 

@@ -8,7 +8,7 @@ import type { Where } from '#ports/storage.ts'
 import { afterPrefix } from '../../_shared/documents.ts'
 import { orFault } from '../../_shared/mongodb/database.ts'
 import { all, conditions } from '../../_shared/mongodb/filters.ts'
-import type { CheckedMatch } from '../lib/checks.ts'
+import type { CheckedMatch } from '../lib/queries.ts'
 import { byScore, type Found } from '../lib/fusion.ts'
 import type { Catalogue, Known, Stored } from './catalogue.ts'
 

@@ -2,7 +2,7 @@
 // again, and errors are reported for each passage.
 import { fault, type Fault } from '#contracts/faults.ts'
 import type { Language } from '#ports/search.ts'
-import type { Fields } from '../lib/checks.ts'
+import type { Fields } from '../lib/specs.ts'
 import {
   isBusy,
   refusalOf,

@@ -5,7 +5,7 @@ import { fault, type Fault } from '#contracts/faults.ts'
 import type { AdapterContext } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../../_shared/options.ts'
-import { notFound } from '../lib/checks.ts'
+import { notFound } from '../lib/specs.ts'
 
 export const serviceName = 'The search service'
 const timeoutMs = 30_000

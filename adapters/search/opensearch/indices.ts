@@ -5,7 +5,7 @@ import { hasCode } from '#contracts/faults.ts'
 import type { Clock } from '#ports/clock.ts'
 import { analysisVersion, createAnalysers, type Analyser } from '../analysis/analyser.ts'
 import { createLru } from '../../_shared/lru.ts'
-import { notFound, type Spec } from '../lib/checks.ts'
+import { notFound, type Spec } from '../lib/specs.ts'
 import { toFault, unavailable, type Asked, type Connection } from './connection.ts'
 
 /**

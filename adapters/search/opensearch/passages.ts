@@ -2,17 +2,9 @@
 import type { Clock } from '#ports/clock.ts'
 import type { Passages } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
-import {
-  checkBatch,
-  checkedCollection,
-  checkedIds,
-  checkedMatch,
-  checkedQuery,
-  checkedSpec,
-  checkedWhere,
-  sorted,
-  type Kept,
-} from '../lib/checks.ts'
+import { checkBatch, checkedIds, sorted, type Kept } from '../lib/passages.ts'
+import { checkedMatch, checkedQuery, checkedWhere } from '../lib/queries.ts'
+import { checkedCollection, checkedSpec } from '../lib/specs.ts'
 import { analysed } from '../analysis/analysed.ts'
 import { isBlocked, type createBulk, type Stored } from './bulk.ts'
 import { isBusy, orGone, refusalOf, toFault, unavailable, type Connection } from './connection.ts'

@@ -1,7 +1,7 @@
 // Queries of one generation of a collection on OpenSearch: ranked hits, matches and counts.
 import { searchLimits, type Hits } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
-import type { CheckedMatch, CheckedQuery } from '../lib/checks.ts'
+import type { CheckedMatch, CheckedQuery } from '../lib/queries.ts'
 import { byScore, hitsOf, listed, pageOf, type Found } from '../lib/fusion.ts'
 import type { Stored } from './bulk.ts'
 import { isBusy, orGone, refusalOf, type Connection } from './connection.ts'

@@ -12,21 +12,16 @@ import {
 } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
 import { analysisVersion, createAnalysers, type Analyser } from '../analysis/analyser.ts'
+import { checkBatch, checkedIds, sorted, type Paged } from '../lib/passages.ts'
+import { checkedMatch, checkedQuery, checkedWhere } from '../lib/queries.ts'
 import {
-  checkBatch,
-  checkedIds,
-  checkedMatch,
-  checkedQuery,
   checkedSpec,
-  checkedWhere,
   keptFields,
   notFound,
   saidLanguage,
   sameSpec,
-  sorted,
   type Fields,
-  type Paged,
-} from '../lib/checks.ts'
+} from '../lib/specs.ts'
 import { hitsOf, listed, pageOf } from '../lib/fusion.ts'
 import { failureOf } from '../../_shared/sqlite/failures.ts'
 import type { Failure } from '../../_shared/sqlite/protocol.ts'

@@ -17,7 +17,8 @@ export type Carrier = {
 }
 
 /** The checks are loaded with the first call: a process that never searches does not load them. */
-const checks = () => import('../lib/checks.ts')
+const specChecks = () => import('../lib/specs.ts')
+const passageChecks = () => import('../lib/passages.ts')
 const weightOf = (passages: readonly Passage[]) =>
   passages.reduce((sum, { text = '', vector = [] }) => sum + 2 * text.length + 8 * vector.length, 0)
 
@@ -29,7 +30,7 @@ export function searchEngine({ check, write, read, ping, close }: Carrier): Sear
     ...args: unknown[]
   ): Promise<Call> => {
     check()
-    return [kind, org, (await checks()).checkedCollection(collection), ...args]
+    return [kind, org, (await specChecks()).checkedCollection(collection), ...args]
   }
   return {
     within(orgId) {
@@ -47,7 +48,7 @@ export function searchEngine({ check, write, read, ping, close }: Carrier): Sear
         },
         async index(collection, list, { signal } = {}) {
           const load = await call('index', collection, list)
-          ;(await checks()).checkBatch(list)
+          ;(await passageChecks()).checkBatch(list)
           const { indexed, errors } = (await write(load, {
             weight: weightOf(list),
             signal,
@@ -82,7 +83,7 @@ export function searchEngine({ check, write, read, ping, close }: Carrier): Sear
           'contents',
           checkedOrganisation(orgId),
           collection,
-          (await checks()).checkedPage(page),
+          (await passageChecks()).checkedPage(page),
         ),
       )) as Contents,
     ping: async () => {

@@ -1,6 +1,6 @@
 // Passages of a collection that hold every word, the last ids first.
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
-import type { CheckedMatch } from '../lib/checks.ts'
+import type { CheckedMatch } from '../lib/queries.ts'
 import { conditionsOf, rows, select, type Row, type Table } from './tables.ts'
 
 /**

@@ -5,7 +5,8 @@ import type { Language, Passage as Given } from '#ports/search.ts'
 import type { Where } from '#ports/storage.ts'
 import type { Analyser } from '../analysis/analyser.ts'
 import { keyOf } from '../../_shared/documents.ts'
-import { checkedIds, type Fields, type Kept, type Paged, type Spec } from '../lib/checks.ts'
+import { checkedIds, type Kept, type Paged } from '../lib/passages.ts'
+import type { Fields, Spec } from '../lib/specs.ts'
 import { conditions } from '../../_shared/sqlite/where.ts'
 
 /** `at` is the number in the names of its tables. */

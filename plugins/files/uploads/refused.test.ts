@@ -3,7 +3,13 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { fault } from '#kernel'
 import type { StorageEngine } from '#ports/storage.ts'
-import { base64, beginUpload, startFiles, until } from '../../../test/support/files-kit.ts'
+import {
+  base64,
+  beginUpload,
+  endsClean,
+  startFiles,
+  until,
+} from '../../../test/support/files-kit.ts'
 import { Uploads } from '../collections.ts'
 
 const server = await startFiles()
@@ -147,13 +153,5 @@ test('a document whose content cannot be stored goes too', async () => {
   assert.equal([server.blobs(), await storage.count(Uploads)], [before, count])
 })
 
-test('nothing was an internal error', () =>
-  assert.equal(
-    server.logged.filter(line => line.includes('request.failed')),
-    [],
-  ))
-
-test.after(() => server.stop())
-test.run()
-test.after(() => server.stop())
+endsClean(server)
 test.run()

@@ -6,6 +6,7 @@ import type { BlobsEngine } from '#ports/blobs.ts'
 import {
   beginUpload,
   sha256,
+  endsClean,
   startFiles,
   until,
   uploadId,
@@ -145,13 +146,5 @@ test('with all places and the line full, an upload is told when to come back', a
   await small.stop()
 })
 
-test('nothing was an internal error', () =>
-  assert.equal(
-    server.logged.filter(line => line.includes('request.failed')),
-    [],
-  ))
-
-test.after(() => server.stop())
-test.run()
-test.after(() => server.stop())
+endsClean(server)
 test.run()

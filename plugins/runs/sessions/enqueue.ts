@@ -2,7 +2,7 @@
 // conditional update of one document.
 import { fault, hasCode } from '#kernel'
 import type { Store } from '#ports/storage.ts'
-import { Sessions, type Run, type Session } from '../collections.ts'
+import { Sessions, emptyQueue, type Run, type Session } from '../collections.ts'
 
 export type Placed = {
   readonly status: 'running' | 'queued' | 'blocked'
@@ -44,10 +44,7 @@ export async function enqueue(
         appName: run.request.app_name,
         latest: run.id,
         active: run.id,
-        queue: [],
-        queued: 0,
-        paused: false,
-        rev: 0,
+        ...emptyQueue(),
         createdAt: now,
         updatedAt: now,
       })

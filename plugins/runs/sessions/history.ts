@@ -3,7 +3,7 @@ import { fault, type Caller } from '#kernel'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
-import { Runs, Sessions, type Run, type Session } from '../collections.ts'
+import { Runs, Sessions, emptyQueue, type Run, type Session } from '../collections.ts'
 import type { SeenEnded } from '../journal/outcome.ts'
 import { hasSources, removeRuns } from './copies.ts'
 import type { Quota } from '../retention/run-quota.ts'
@@ -161,10 +161,7 @@ export function createHistory({
         title: title ?? session.title,
         appName: session.appName,
         latest: copies.at(-1)?.id ?? id,
-        queue: [],
-        queued: 0,
-        paused: false,
-        rev: 0,
+        ...emptyQueue(),
         createdAt: now,
         updatedAt: now,
         unindexed: now,

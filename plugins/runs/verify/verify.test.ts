@@ -5,7 +5,10 @@ import * as assert from 'uvu/assert'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { readEvents, startServer } from '../../../test/conformance/plugin/server.ts'
+import { endEngines, startEngine } from '../../../test/support/engine.ts'
+import { says } from '../../../test/support/scripted-model.ts'
 import { Runs, streamOf, type Run } from '../collections.ts'
+import { ending, event as shown, leaseTaken } from '../journal/records.ts'
 import type { Verified } from './verify-command.ts'
 
 const server = await startServer({
@@ -102,5 +105,37 @@ for (const [name, what, change] of [
     assert.is((await verify()).ok, true)
   })
 
-test.after(() => server.stop())
+test('verify tells of a run that has ended and was never closed', async () => {
+  const idle = await startEngine(() => says('x'), { env: { RUNS_SWEEP_MS: '600000' } })
+  const usage = { inputTokens: 0, outputTokens: 0 }
+  const records = [
+    leaseTaken(1),
+    ending({ terminal: { type: 'done', status: 'done' }, usage, charged: false }),
+    shown('usage', {
+      input_tokens: 0,
+      output_tokens: 0,
+      total_tokens: 0,
+      credits: 0,
+      model: 'puppet',
+      model_calls: 0,
+    }),
+    shown('done', { status: 'done', session_id: crypto.randomUUID() }),
+  ]
+  const run = await idle.left(records)
+  const { told } = (await idle.kernel.commands().get('verify')!.run({})) as {
+    told: { run_id: string; what: string }[]
+  }
+  assert.ok(
+    told.some(
+      ({ run_id: id, what }) => id === run.id && what === 'it ended, and it was never closed',
+    ),
+    JSON.stringify(told),
+  )
+  await idle.stop()
+})
+
+test.after(async () => {
+  await endEngines()
+  await server.stop()
+})
 test.run()

@@ -54,7 +54,9 @@ export async function scriptedOpenSearch(
     calls.push(call)
     const told = answer(call, request) ?? healthy(call)
     if (told === 'hang up') return void request.socket.destroy()
-    response.writeHead(told[0], { 'content-type': 'application/json' }).end(JSON.stringify(told[1]))
+    // Two statements: where restify was loaded in this process, the first answers nothing.
+    response.writeHead(told[0], { 'content-type': 'application/json' })
+    response.end(JSON.stringify(told[1]))
   }
   const server = createServer((request, response) => void handle(request, response)).listen(
     0,

@@ -1,0 +1,228 @@
+// Arithmetic on decimals: what comes out, what is refused, and that nothing takes long.
+import { test } from 'uvu'
+import * as assert from 'uvu/assert'
+import { isFault } from '#kernel'
+import { evaluate } from './arithmetic.ts'
+
+const refusal = (expression: string) => {
+  try {
+    return evaluate(expression)
+  } catch (error) {
+    return isFault(error) ? error.message : `not a fault: ${error}`
+  }
+}
+const all = (rows: readonly (readonly [string, string])[]) => {
+  for (const [expression, result] of rows) assert.is(refusal(expression), result, expression)
+}
+
+test('decimals are exact, and what rounding leaves is not shown', () =>
+  all([
+    ['0.1+0.2', '0.3'],
+    ['0.1*3', '0.3'],
+    ['1.10-1.00', '0.1'],
+    ['4.35*100', '435'],
+    ['1/3*3', '1'],
+    ['1/3', '0.33333333333333333333'],
+    ['sqrt(2)^2', '2'],
+    ['2^100', '1267650600228229401496703205376'],
+    ['12345678901234567890+1', '12345678901234567891'],
+    ['(1299.90 * 3 - 50) / 1.19', '3235.0420168067226891'],
+    ['.5+5.', '5.5'],
+    ['1e3', '1000'],
+    ['1.5e-3', '0.0015'],
+    ['-0', '0'],
+    ['1e-30', '1e-30'],
+    ['2^300', '2.0370359763344860863e+90'],
+  ]))
+test('operators bind as in school', () =>
+  all([
+    ['1+2*3', '7'],
+    ['(1+2)*3', '9'],
+    ['2^3^2', '512'],
+    ['-2^2', '-4'],
+    ['(-2)^2', '4'],
+    ['((-2))^2', '4'],
+    ['- (2)^2', '-4'],
+    ['--2^2', '4'],
+    ['2^-1', '0.5'],
+    ['2**3', '8'],
+    ['10%3', '1'],
+    ['-7%3', '-1'],
+    ['8/4/2', '1'],
+    ['2-3-4', '-5'],
+    ['6÷2×3−1', '8'],
+    ['+5', '5'],
+    ['((((1))))', '1'],
+    ['abs (-3)', '3'],
+    ['2 * (3 + 4) * (5 - 6)', '-14'],
+  ]))
+
+test('every function and constant', () =>
+  all([
+    ['abs(-2)', '2'],
+    ['sqrt(144)', '12'],
+    ['cbrt(27)', '3'],
+    ['exp(0)', '1'],
+    ['ln(e)', '1'],
+    ['log10(1000)', '3'],
+    ['log2(8)', '3'],
+    ['log(81, 3)', '4'],
+    ['floor(-1.5)', '-2'],
+    ['ceil(1.2)', '2'],
+    ['trunc(-1.9)', '-1'],
+    ['round(2.5)', '3'],
+    ['round(2/3, 4)', '0.6667'],
+    ['round(1250, -2)', '1300'],
+    ['sin(0)', '0'],
+    ['cos(pi)', '-1'],
+    ['tan(0)', '0'],
+    ['asin(1)*2', '3.1415926535897932385'],
+    ['acos(1)', '0'],
+    ['atan(0)', '0'],
+    ['sin(pi/6)', '0.5'],
+    ['min(3, 1, 2)', '1'],
+    ['max(3, 1, 2)', '3'],
+    ['sum(1, 2, 3)', '6'],
+    ['mean(1, 2, 6)', '3'],
+    ['factorial(20)', '2432902008176640000'],
+    ['factorial(0)', '1'],
+    ['pi', '3.1415926535897932385'],
+  ]))
+
+const word = /^expression: /
+test('what is not arithmetic is refused in words', () => {
+  for (const expression of [
+    '',
+    ' ',
+    '1,000',
+    '1 2',
+    '2(3)',
+    '5!',
+    '10%',
+    'x',
+    'a=1',
+    '1=1',
+    '1==1',
+    '1<2',
+    '!1',
+    '~1',
+    '1|2',
+    '1&&2',
+    '1?2:3',
+    '"a"',
+    "'a'+'b'",
+    '`a`',
+    '[1,2]',
+    '{}',
+    'true',
+    'null',
+    'this',
+    '1;2',
+    'x.y',
+    '(1).x',
+    '1[0]',
+    'sqrt',
+    'pi(1)',
+    'sqrt()',
+    'sqrt(1,2)',
+    'log(2)',
+    'round(1,2,3)',
+    'min()',
+    'sqrt(1)(2)',
+    '1_000',
+    '0x10',
+    '1e',
+    '(',
+    ')',
+    '1+',
+    '*1',
+    'f(',
+    'sqrt(1',
+    '∞',
+    '１',
+    '1/0',
+    '0/0',
+    'sqrt(-1)',
+    'ln(0)',
+    'ln(-1)',
+    'acos(2)',
+    'round(1, 0.5)',
+    'round(1, 99)',
+    'tan(1e16)',
+  ]) {
+    const told = refusal(expression)
+    assert.match(told, word, `${expression}: ${told}`)
+  }
+})
+test('nothing of the host is in reach', () => {
+  for (const expression of [
+    'process',
+    'globalThis',
+    'constructor',
+    '__proto__',
+    'toString()',
+    'constructor("x")',
+    'sqrt.constructor("x")()',
+    '(1).constructor',
+    'this.process',
+    'require("fs")',
+    'import("fs")',
+    'eval(1)',
+    'hasOwnProperty(1)',
+    'valueOf()',
+    '_.constructor',
+    'get(1)',
+    'abs`1`',
+  ])
+    assert.match(refusal(expression), word, expression)
+})
+test('nothing takes long: the largest of everything has an end', () => {
+  for (const expression of [
+    '9^9^9^9',
+    '9^9^9',
+    '2^-999999999999',
+    '(1+1e-9)^1e15',
+    '0.5^0.000000001',
+    'factorial(1000)',
+    'factorial(1001)',
+    'factorial(1e9)',
+    'factorial(-1)',
+    'factorial(2.5)',
+    'exp(1e9)',
+    'exp(-1e9)',
+    'ln(1e4999)',
+    'sin(1e15)',
+    'sin(1e400)',
+    'cos(-1e15)',
+    '1e5000*10',
+    '1e-5000/10',
+    `${'('.repeat(249)}1${')'.repeat(249)}`,
+    '('.repeat(500),
+    '-'.repeat(499) + '1',
+    '2^'.repeat(249) + '2',
+    'sqrt('.repeat(80) + '2' + ')'.repeat(80),
+    '1+'.repeat(249) + '1',
+    '9'.repeat(500),
+    `1e${'9'.repeat(498)}`,
+    `factorial(1000)${'*factorial(1000)'.repeat(30)}`,
+  ]) {
+    assert.ok(expression.length <= 500)
+    const told = refusal(expression)
+    assert.not.match(told, 'not a fault', `${expression.slice(0, 40)}: ${told}`)
+  }
+  assert.match(refusal('9^9^9'), 'no finite result')
+  assert.match(refusal('factorial(1000)'), /^4\.0238726007709377354e\+2567$/)
+})
+
+test('arcs far away and close to nothing are told without a series', () =>
+  all([
+    ['atan(1e2501)*2', '3.1415926535897932385'],
+    ['atan(-1e4999)*2', '-3.1415926535897932385'],
+    ['atan(1e-4999)', '1e-4999'],
+    ['asin(1e-4999)', '1e-4999'],
+    ['asin(-1e-61)', '-1e-61'],
+    ['atan(1e61)*2', '3.1415926535897932385'],
+    ['tan(atan(12345))', '12345'],
+  ]))
+
+test.run()
