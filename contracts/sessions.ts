@@ -1,7 +1,8 @@
 import { Type as t } from 'typebox'
 import { contract, named, page, Paging, ref, tagged, Timestamp } from './contract.ts'
 import { Artifact } from './files.ts'
-import { RunStatus, RunSummary } from './runs.ts'
+import { RunSummary } from './run-views.ts'
+import { RunStatus } from './runs.ts'
 
 export const Session = named(
   'Session',

@@ -1,4 +1,5 @@
 import { events } from '#contracts/events.ts'
+import { runViews } from '#contracts/run-views.ts'
 import { runs as runRows } from '#contracts/runs.ts'
 import { sessions as sessionRows } from '#contracts/sessions.ts'
 import { Type as t } from 'typebox'
@@ -62,7 +63,7 @@ export default definePlugin({
   version: '1.0.0',
   kernel: '^1.0.0',
   mount: 'v1',
-  contract: { ...runRows, ...sessionRows },
+  contract: { ...runRows, ...runViews, ...sessionRows },
   uses: {
     store: Storage,
     eventlog: EventLog,

@@ -1,6 +1,6 @@
 // What lists show of a run.
 import type { Static } from 'typebox'
-import type { RunSummary } from '#contracts/runs.ts'
+import type { RunSummary } from '#contracts/run-views.ts'
 import type { Run } from '../collections.ts'
 
 const iso = (at: number) => new Date(at).toISOString()

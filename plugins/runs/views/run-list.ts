@@ -1,6 +1,6 @@
 // The caller's runs, the newest first.
 import type { Static } from 'typebox'
-import type { RunList, RunSummary } from '#contracts/runs.ts'
+import type { RunList, RunSummary } from '#contracts/run-views.ts'
 import type { Caller } from '#kernel'
 import type { ScopedStorage, Where } from '#ports/storage.ts'
 import { Runs, type Run } from '../collections.ts'

@@ -1,6 +1,6 @@
 // One run, for a client that asks now and then instead of following its events.
 import type { Static } from 'typebox'
-import type { RunView } from '#contracts/runs.ts'
+import type { RunView } from '#contracts/run-views.ts'
 import type { Caller } from '#kernel'
 import type { Eventlog, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ArtifactsApi } from '../../files/api.ts'
