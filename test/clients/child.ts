@@ -45,10 +45,11 @@ export const run = (
       (error, stdout, stderr) => {
         if (error === null || codes.includes(Number(error.code))) return done(stdout)
         const said = lastLines(`${stdout}\n${stderr}`)
+        if (error.code === 'ENOENT') return failed(new Error(`there is no ${command} here`))
         const why = error.killed
           ? `it took longer than ${msMax / 1000} s`
           : `it ended with ${error.code}`
-        failed(new Error(`${command} ${args[0] ?? ''}: ${why}\n${said}`))
+        failed(new Error(`${command} ${args[0] ?? ''}: ${why}\n${said}`.trim()))
       },
     )
   })

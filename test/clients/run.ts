@@ -38,6 +38,7 @@ async function passes({ name, stages }: Client, place: Place): Promise<boolean> 
       await stage.run(place)
     } catch (error) {
       say(`FAIL ${name}: ${stage.name}\n${indented((error as Error).message)}`)
+      say(indented(`Its folder is kept: ${place.folder}`))
       return false
     }
     took.push(`${stage.name} ${seconds(began)}`)
@@ -60,6 +61,7 @@ say(`The tools are there after ${seconds(began)}.`)
 const sum = { passed: 0, failed: unknown.length, skipped: 0 }
 const work = mkdtempSync(join(tmpdir(), 'agent-platform-clients-'))
 const server = await startServer()
+let kept = false
 try {
   // What a server serves is what its users generate from.
   const served = await server.call('GET', '/openapi.json')
@@ -84,11 +86,11 @@ try {
     const env = { BASE_URL: server.root, API_KEY: api_key }
     const passed = await passes(client, { document, folder, tools: tools as Tools, env })
     sum[passed ? 'passed' : 'failed'] += 1
+    kept ||= !passed
   }
 } finally {
   await server.stop()
 }
-if (sum.failed === 0) rmSync(work, { recursive: true, force: true })
-else say(`What was generated is kept in ${work}.`)
+if (!kept) rmSync(work, { recursive: true, force: true })
 say(`\n${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped (${seconds(began)})`)
 process.exitCode = sum.failed === 0 ? 0 : 1

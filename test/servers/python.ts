@@ -1,4 +1,4 @@
-// Programs from PyPI: a virtual environment for a list of packages. Servers name theirs with hashes.
+// Programs from PyPI: a virtual environment for a list of packages. Servers give theirs hashes.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
