@@ -21,6 +21,12 @@ export type Limit = { readonly name: string; readonly by: 'user' | 'address' }
  * One operation. Clients, validators, handler types and the OpenAPI document all follow from it.
  */
 export type Operation = {
+  /**
+   * Its name in generated clients: `getThing`. Default: made of method and path.
+   */
+  readonly id?: string
+  /** Its chapter in the documentation. Default: the plugin's name. */
+  readonly tag?: string
   /** A few words: the operation's title in the documentation. */
   readonly summary: string
   /** A sentence or more for the documentation. */
@@ -85,9 +91,25 @@ export const ref = <const K extends string>(kind: K): TString =>
  */
 export const filled = <S extends TSchema>(schema: S): S => t.Optional(schema) as unknown as S
 
+/** Gives a schema its name in the API document, and so in generated clients. */
+export const named = <S extends TSchema>(name: string, schema: S): S =>
+  ({ ...schema, 'x-name': name }) as S
+
+/** Puts a table of operations into a chapter of the documentation. */
+export const tagged = <C extends Contract>(tag: string, rows: C): C =>
+  Object.fromEntries(Object.entries(rows).map(([key, row]) => [key, { tag, ...row }])) as C
+
 /** The shape of every list. `next_cursor` is absent on the last page. */
 export const page = <T extends TSchema>(item: T) =>
-  t.Object({ items: t.Array(item), next_cursor: t.Optional(t.String()) })
+  t.Object(
+    {
+      items: t.Array(item),
+      next_cursor: t.Optional(
+        t.String({ description: '`cursor` of the next page; absent on the last one.' }),
+      ),
+    },
+    'x-name' in item ? { 'x-name': `Page_${item['x-name']}` } : {},
+  )
 
 /** The query parameters of every list. */
 export const Paging = t.Object({
@@ -100,7 +122,11 @@ export const Paging = t.Object({
 })
 
 /** A point in time. */
-export const Timestamp = t.String({ format: 'date-time', description: 'ISO-8601, UTC.' })
+export const Timestamp = t.String({
+  format: 'date-time',
+  example: '2026-01-31T09:30:00.000Z',
+  description: 'ISO-8601, UTC.',
+})
 
 /**
  * The signed-in party. Identity comes from the credential only, never from a field of the request.

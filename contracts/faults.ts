@@ -89,6 +89,16 @@ export const faults = {
 
 /** The code by which clients recognise an error. */
 export type FaultCode = keyof typeof faults
+
+const retriedStatuses: readonly number[] = [408, 429, 500, 502, 503]
+const finalCodes: readonly FaultCode[] = ['MODEL_REFUSED', 'CALL_FATAL', 'RUN_STUCK']
+const passingCodes: readonly FaultCode[] = ['SESSION_BUSY', 'QUEUE_FULL']
+/** True where the same request may succeed later, after Retry-After or a pause that grows. */
+export const isWorthRetrying = (code: FaultCode): boolean =>
+  retriedStatuses.includes(faults[code][0])
+    ? !finalCodes.includes(code)
+    : passingCodes.includes(code)
+
 type Values = Readonly<Record<string, string | number>>
 
 /**

@@ -9,19 +9,24 @@ export const isSchema = (
   typeof reply === 'object' && !('bytes' in reply)
 
 export function faultsOf(operation: Operation): readonly FaultCode[] {
-  const codes: FaultCode[] = ['INTERNAL', 'UNAVAILABLE', 'STORAGE_FULL', 'STOPPING']
+  const codes: FaultCode[] = [
+    'MALFORMED_REQUEST',
+    'INTERNAL',
+    'UNAVAILABLE',
+    'STORAGE_FULL',
+    'STOPPING',
+  ]
   const auth = operation.auth ?? 'user'
   if (auth === 'user') codes.push('UNAUTHENTICATED', 'ACCOUNT_SUSPENDED')
   else if (auth !== 'public') codes.push('CREDENTIAL_REFUSED')
   if (operation.params || operation.query || operation.headers || operation.body)
     codes.push('INVALID_FIELD')
   if (operation.query) codes.push('MALFORMED_TEXT', 'CURSOR_INVALID')
-  if (operation.params) codes.push('NOT_FOUND', 'MALFORMED_REQUEST')
+  if (operation.params) codes.push('NOT_FOUND')
   if (operation.body)
     codes.push(
       'MALFORMED_JSON',
       'MALFORMED_TEXT',
-      'MALFORMED_REQUEST',
       'TOO_DEEP',
       'BODY_TOO_LARGE',
       'UNSUPPORTED_MEDIA',

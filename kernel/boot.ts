@@ -6,16 +6,18 @@ import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { EventlogEngine } from '#ports/eventlog.ts'
 import { CopyMark, type StorageEngine } from '#ports/storage.ts'
-import { bindAdapters, foldersOf } from './adapters.ts'
-import { createDesiredState, type DesiredStateStore } from './management/desired-state.ts'
+import { foldersOf } from './adapters.ts'
+import { bindAdapters } from './engines.ts'
+import { createDesiredState } from './management/desired-state.ts'
 import { createModuleLoader } from './module-loader.ts'
-import type { Broadcasting, PluginRegistry } from './kernel-ports.ts'
+import type { PluginRegistry } from './kernel-ports.ts'
 import { createKernel, type Kernel } from './kernel.ts'
 import { createCrashes, type Crashes } from './loading/crashes.ts'
 import { createLog } from './telemetry/log.ts'
 import { createBroadcast } from './management/broadcast.ts'
+import { followOthers } from './management/follow-others.ts'
 import type { Plugin } from './plugin.ts'
-import { createPluginRegistry, type RegistryService } from './management/plugin-registry.ts'
+import { createPluginRegistry } from './management/plugin-registry.ts'
 import { readSettings, type Environment, type Settings } from './settings/settings.ts'
 import { createIsolation } from './isolation/proxy-plugin.ts'
 
@@ -41,9 +43,6 @@ type Options = {
   readonly guarded?: true
   readonly write?: (line: string) => void
 }
-
-/** Milliseconds between two reads of other processes' choices, in case a hint is lost. */
-const choicesMs = 15_000
 
 /**
  * Refuses a storage with half a copy, whose documents would pass for all documents. UNAVAILABLE
@@ -87,40 +86,6 @@ const blameServing =
     }
   }
 
-type Following = {
-  readonly pluginRegistry: RegistryService
-  readonly choices: DesiredStateStore
-  readonly peers: Broadcasting
-  readonly clock: Clock
-  readonly log: Log
-}
-/** Does here what operators chose at other processes, until the signal. */
-function followOthers(
-  { pluginRegistry, choices, peers, clock, log }: Following,
-  signal: AbortSignal,
-): void {
-  const failed = (error: unknown) => log('error', 'plugins.reconciled', { error })
-  const reconcile = () =>
-    void pluginRegistry
-      .reconcile()
-      .then(
-        ({ changes }) => changes.length > 0 && log('info', 'plugins.reconciled', { changes }),
-        failed,
-      )
-  peers.subscribe('plugins', what =>
-    what === null
-      ? reconcile()
-      : void pluginRegistry.followBack((what as { rolledBack: string }).rolledBack).catch(failed),
-  )
-  // Looks for choices of other processes, because a hint may be lost.
-  void (async () => {
-    for (;;) {
-      await clock.sleep(choicesMs, signal)
-      if ((await choices.refresh().catch(() => false)) || pluginRegistry.isBehind()) reconcile()
-    }
-  })().catch(() => undefined)
-}
-
 function settingsFrom(env: Environment): Settings {
   const settings = readSettings(env)
   if (settings.PLUGINS_DIR !== undefined && !existsSync(settings.PLUGINS_DIR))
@@ -129,13 +94,13 @@ function settingsFrom(env: Environment): Settings {
 }
 
 /** It comes before the other ports, for the log's lines are dated by it too. */
-async function openClock(env: Environment, settings: Settings): Promise<Clock> {
+export async function openClock(env: Environment, settings: Settings): Promise<Clock> {
   const silent: Log = () => undefined
   const engines = await bindAdapters({ env, settings, log: silent, only: ['clock'] })
   return engines.engine<Clock>('clock')
 }
 
-const isolationFor = (settings: Settings, clock: Clock) =>
+export const isolationFor = (settings: Settings, clock: Clock) =>
   createIsolation({
     clock,
     clockUrl: settings.CLOCK_URL,
@@ -158,11 +123,11 @@ export async function boot(options: Options): Promise<Booted> {
   const settings = settingsFrom(env)
   const clock = (given['clock'] as Clock | undefined) ?? (await openClock(env, settings))
   const log = createLog({ level: settings.LOG_LEVEL, now: () => clock.now(), write })
-  const generations = createModuleLoader(clock.id())
-  const threads = isolationFor(settings, clock)
+  const moduleLoader = createModuleLoader(clock.id())
+  const isolation = isolationFor(settings, clock)
   const engines = await bindAdapters({ env, settings, log, given: { ...given, clock } }).catch(
     (error: unknown) => {
-      generations.close()
+      moduleLoader.close()
       throw error
     },
   )
@@ -185,8 +150,8 @@ export async function boot(options: Options): Promise<Booted> {
     crashes,
     changed: what => peers.publish('plugins', what ?? null),
     pluginsDir: settings.PLUGINS_DIR,
-    generations,
-    threads,
+    moduleLoader,
+    isolation,
     log,
     kernel,
   })
@@ -197,7 +162,7 @@ export async function boot(options: Options): Promise<Booted> {
     following.abort()
     peers.close()
     return kernel.stop().finally(() => {
-      generations.close()
+      moduleLoader.close()
       process.off('uncaughtExceptionMonitor', blame)
     })
   }

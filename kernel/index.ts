@@ -44,7 +44,7 @@ export {
   type Chosen,
   type Installation,
   type OfflineCommand,
-} from './cli/commands.ts'
+} from './commands.ts'
 export { fault, hasCode, isFault, type Fault, type FaultCode } from '#contracts/faults.ts'
-export { createValidator, type Validator } from './routing/validate.ts'
+export { createValidator, type Validator } from './validation/validate.ts'
 export { port, type Json, type Token } from '#ports/token.ts'

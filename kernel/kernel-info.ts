@@ -3,10 +3,11 @@ import type { Registry } from 'prom-client'
 import type { TSchema } from 'typebox'
 import type { Clock } from '#ports/clock.ts'
 import type { Lifecycle } from '#ports/token.ts'
-import type { Engines } from './adapters.ts'
+import type { Engines } from './engines.ts'
+import { atMost } from './deadline.ts'
 import type { Check, KernelInfo, Role } from './kernel-ports.ts'
-import type { OpenStreams } from './access/open-streams.ts'
-import { kernelVersion } from './dependency-order.ts'
+import type { OpenStreams } from './routing/open-streams.ts'
+import { kernelVersion } from './exchange/dependency-order.ts'
 import type { RoutingTable } from './routing/routing-table.ts'
 
 /** Milliseconds after which a part that does not answer counts as unhealthy. */
@@ -31,18 +32,14 @@ export function createKernelInfo({
   table,
   serving,
 }: Parts): KernelInfo {
-  const asked = async (name: string, probe: () => Promise<unknown>): Promise<Check> => {
-    const enough = new AbortController()
-    const late = clock
-      .sleep(healthMsMax, enough.signal)
-      .then(() => Promise.reject(new Error(`no answer within ${healthMsMax} ms`)))
-    return Promise.race([probe(), late])
-      .then(
-        () => ({ name, ok: true }),
-        (error: Error) => ({ name, ok: false, detail: error.message }),
-      )
-      .finally(() => enough.abort())
+  const late = () => {
+    throw new Error(`no answer within ${healthMsMax} ms`)
   }
+  const asked = async (name: string, probe: () => Promise<unknown>): Promise<Check> =>
+    atMost(clock, healthMsMax, probe(), late).then(
+      () => ({ name, ok: true }),
+      (error: Error) => ({ name, ok: false, detail: error.message }),
+    )
   return {
     version: kernelVersion,
     role,

@@ -3,7 +3,6 @@ import type { TSchema } from 'typebox'
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import type { Registry } from 'prom-client'
 import { port, type Json } from '#ports/token.ts'
-import type { ResourceLimits } from './isolation/manifest.ts'
 
 /** An operation that is served. `path` includes its mount. `plugin` serves it. */
 export type MountedOperation = {
@@ -54,6 +53,13 @@ export type KernelInfo = {
   exposition(): Promise<{ readonly text: string; readonly mime: string }>
 }
 
+/** Limits of one plugin's thread, chosen by the operator. */
+export type ResourceLimits = {
+  /** MiB of the heap, and as many again for buffers outside it. */
+  readonly memory_mb: number
+  /** Milliseconds without an answer after which the thread is ended. */
+  readonly stall_ms: number
+}
 /** The state of one plugin. */
 export type PluginStatus = {
   readonly name: string

@@ -5,23 +5,23 @@ import type { Clock } from '#ports/clock.ts'
 import type { HttpReport, HttpServer } from '#ports/http.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import type { Tracer } from '#ports/traces.ts'
-import type { Engines } from './adapters.ts'
+import type { Engines } from './engines.ts'
 import { createDispatcher } from './routing/dispatch.ts'
-import type { Installation, RunnableCommand } from './cli/commands.ts'
-import { createExchange } from './exchange.ts'
+import type { Installation, RunnableCommand } from './commands.ts'
+import { createExchange } from './exchange/exchange.ts'
 import type { Broadcasting } from './kernel-ports.ts'
 import { createKernelInfo } from './kernel-info.ts'
 import { stayAwake } from './loading/awake.ts'
 import { stopUndoMsMax } from './loading/steps.ts'
 import type { RegistryService } from './management/plugin-registry.ts'
 import { createMetrics } from './telemetry/metrics.ts'
-import { createRequestLog } from './telemetry/request-log.ts'
-import { createOpenStreams } from './access/open-streams.ts'
+import { createRequestLog } from './routing/request-log.ts'
+import { createOpenStreams } from './routing/open-streams.ts'
 import { Authenticators, PluginFiles, type Authenticator, type Scope } from './plugin.ts'
 import { httpSettings, type Environment, type Settings } from './settings/settings.ts'
 import { createTokenResolver } from './scoped-ports/token-resolver.ts'
 
-export type KernelParts = {
+type KernelParts = {
   readonly env: Environment
   readonly settings: Settings
   readonly engines: Engines

@@ -6,7 +6,7 @@ import type { Rate, RateSpec } from '#ports/limits.ts'
 import type { JobOptions } from '#ports/queue.ts'
 import type { Collection, Doc } from '#ports/storage.ts'
 import type { Json, Token } from '#ports/token.ts'
-import type { OfflineCommand } from './cli/commands.ts'
+import type { OfflineCommand } from './commands.ts'
 
 /**
  * Declares a service, which one plugin provides. When the provider is rebuilt, its users are

@@ -1,6 +1,7 @@
 // The house rules that a compiler does not know. Each failure names the file and the line.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { complain } from './support/rules/complaints.ts'
 import {
   circlesIn,
   files,
@@ -52,7 +53,6 @@ const linesWhere = (isWrong: (text: string) => boolean, of: readonly string[] = 
   of.flatMap(file =>
     linesOf(file).flatMap((text, i) => (isWrong(text) ? [`${file}:${i + 1} ${text.trim()}`] : [])),
   )
-const complain = (found: string[]) => assert.equal(found, [], `\n${found.join('\n')}\n`)
 
 test('imports point inward', () => {
   assert.ok(sources.length > 50, 'the sources are found')
@@ -76,8 +76,51 @@ test('no two files import each other, directly or not', () => {
   )
 })
 
-/** From the bottom up: each imports of its own and of those before it. */
-const runsOrder = [
+/** Parts from the bottom up: each imports of its own and of those before it. */
+type Order = readonly (readonly string[])[]
+function importsUpward(room: string, order: Order): string[] {
+  const own = sources.filter(file => file.startsWith(room))
+  const rank = (file: string) =>
+    order.findIndex(part => part.includes(file.slice(room.length).split('/')[0]!))
+  return [
+    ...own.filter(file => rank(file) < 0).map(file => `${file} is not in the order`),
+    ...order
+      .filter((_, at) => !own.some(file => rank(file) === at))
+      .map(part => `nothing of ${room} is in ${part.join(', ')}`),
+    ...own.flatMap(file =>
+      importsOf(file)
+        .filter(({ target }) => target.startsWith(room) && rank(target) > rank(file))
+        .map(({ line, target }) => `${file}:${line} imports ${target}`),
+    ),
+  ]
+}
+
+/**
+ * The files beside the folders are not one part. The lowest hold what all folders name, the
+ * highest put the folders together. Each folder is a part of its own, so none reach each other.
+ */
+const kernelOrder: Order = [
+  [
+    'commands.ts',
+    'plugin.ts',
+    'kernel-ports.ts',
+    'module-loader.ts',
+    'json-file.ts',
+    'deadline.ts',
+  ],
+  ...['validation', 'settings', 'telemetry'].map(one => [one]),
+  ['adapters.ts', 'engines.ts'],
+  ...['loading', 'isolation', 'management'].map(one => [one]),
+  ...['scoped-ports', 'request-body', 'routing', 'exchange'].map(one => [one]),
+  ['kernel-info.ts', 'kernel.ts', 'boot.ts', 'index.ts'],
+  ['cli'],
+  ['main.ts'],
+]
+test('the folders of kernel/ import downward', () => {
+  complain(importsUpward('kernel/', kernelOrder))
+})
+
+const runsOrder: Order = [
   ['collections.ts', 'config.ts', 'price.ts', 'api.ts'],
   ...['journal', 'telemetry', 'tools', 'retention', 'sessions', 'prompt', 'steps'].map(one => [
     one,
@@ -86,16 +129,7 @@ const runsOrder = [
   ['agents.ts', 'runs.ts', 'plugin.ts'],
 ]
 test('the folders of plugins/runs import downward', () => {
-  const rank = (file: string) => runsOrder.findIndex(part => part.includes(file.split('/')[2]!))
-  const own = sources.filter(file => file.startsWith('plugins/runs/'))
-  complain(own.filter(file => rank(file) < 0).map(file => `${file} is not in the order`))
-  complain(
-    own.flatMap(file =>
-      importsOf(file)
-        .filter(({ target }) => target.startsWith('plugins/runs/') && rank(target) > rank(file))
-        .map(({ line, target }) => `${file}:${line} imports ${target}`),
-    ),
-  )
+  complain(importsUpward('plugins/runs/', runsOrder))
 })
 
 test('what the adapters of one port alone use lies below that port', () => {

@@ -11,6 +11,7 @@ import { retainedBuffers } from '../../test/support/retained-buffers.ts'
 import { freshDatabase, mongoUrl } from '../../test/support/databases/mongodb.ts'
 import { opening } from '../../test/conformance/opening.ts'
 import { startProxy } from '../../test/support/databases/proxy.ts'
+import { withPlace } from '../../test/conformance/runner.ts'
 import { scopedBlobs } from '../../test/conformance/scoped.ts'
 import { connect } from '../_shared/mongodb/database.ts'
 import { systemClock } from '../clock/system.ts'
@@ -53,16 +54,10 @@ const on = (
   title: string,
   run: (engine: BlobsEngine, at: Awaited<ReturnType<typeof place>>) => Promise<void>,
 ) =>
-  test(`mongodb: ${title}`, async () => {
-    const at = await place()
-    const engine = await at.open()
-    try {
-      await run(engine, at)
-    } finally {
-      await engine.close()
-      await at.clean()
-    }
-  })
+  test(
+    `mongodb: ${title}`,
+    withPlace(() => place(), run),
+  )
 async function* pattern(bytes: number): AsyncGenerator<Uint8Array> {
   const part = Buffer.alloc(65_536, 'abc')
   for (let at = 0; at < bytes; at += part.length)

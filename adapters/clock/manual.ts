@@ -4,6 +4,7 @@ import { defineAdapter } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import { wholeOption } from '../_shared/options.ts'
 import { uuids } from './lib/uuid7.ts'
+import { seeded } from './manual/seeded.ts'
 
 export type ManualClock = Clock & {
   /**
@@ -25,19 +26,6 @@ type Sleeper = { readonly wakeAt: number; readonly order: number; readonly wake:
 
 const startMs = Date.UTC(2030, 0, 1)
 
-/**
- * Mulberry32: small, seeded, good enough to tell two values apart; not cryptographically strong.
- */
-function generator(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 /** Runs a few turns of the event loop, so that promises and setImmediate callbacks run. */
 async function settle(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise(resolve => setImmediate(resolve))
@@ -47,7 +35,7 @@ export function manualClock(start = startMs, { seed = 1 }: { seed?: number } = {
   let time = start
   let order = 0
   const sleepers = new Set<Sleeper>()
-  const random = generator(seed)
+  const random = seeded(seed)
   const randomBytes = (count: number): Uint8Array =>
     Uint8Array.from({ length: count }, () => random() * 256)
 

@@ -30,7 +30,8 @@ import {
   type Connection,
 } from '../_shared/mongodb/database.ts'
 import { all, behind, conditions, type Stored } from '../_shared/mongodb/filters.ts'
-import { createIndexes, sortOf } from './mongodb/indexes.ts'
+import { sortOf } from './mongodb/index-definitions.ts'
+import { createIndexes } from './mongodb/indexes.ts'
 import { createTables, type Table } from './mongodb/tables.ts'
 
 /** How often expired documents are removed, in milliseconds. Reads skip them before that. */

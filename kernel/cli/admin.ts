@@ -6,12 +6,12 @@ import { createConnection, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fault, isFault } from '#contracts/faults.ts'
-import type { RunnableCommand } from './commands.ts'
+import type { RunnableCommand } from '../commands.ts'
 import { requirePrivate } from './private.ts'
-import { createValidator } from '../routing/validate.ts'
+import { createValidator } from '../validation/validate.ts'
 
 export type Commands = ReadonlyMap<string, RunnableCommand>
-type Answer =
+export type Answer =
   | { readonly ok: true; readonly result: unknown }
   | { readonly ok: false; readonly error: string }
 /** Characters of a socket's path; the system allows 107 bytes (unix(7)). */

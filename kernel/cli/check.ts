@@ -4,7 +4,8 @@ import { existsSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Log } from '#ports/adapter.ts'
 import type { Lifecycle } from '#ports/token.ts'
-import { bindAdapters, chosenFor, foldersOf, ports, type PortName } from '../adapters.ts'
+import { chosenFor, foldersOf, ports, type PortName } from '../adapters.ts'
+import { bindAdapters } from '../engines.ts'
 import type { Plugin } from '../plugin.ts'
 import {
   readConfig,
@@ -15,7 +16,7 @@ import {
 } from '../settings/settings.ts'
 
 /** The result of one check. `what`: a port, a plugin, or the address to listen on. */
-export type Checked = {
+type Checked = {
   readonly what: string
   readonly setting: string
   readonly adapter: string

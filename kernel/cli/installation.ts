@@ -1,9 +1,8 @@
 // The installation that the environment describes, as commands of plugins get hold of it.
-import type { Installation } from './commands.ts'
+import type { Installation } from '../commands.ts'
 import {
   addedIn,
   addedPath,
-  bindAdapters,
   chosenFor,
   foldersOf,
   loadAdapter,
@@ -11,7 +10,8 @@ import {
   schemesOf,
   type PortName,
 } from '../adapters.ts'
-import { writeJsonAtomic } from '../management/sources.ts'
+import { bindAdapters } from '../engines.ts'
+import { writeJsonAtomic } from '../json-file.ts'
 import type { Environment, Settings } from '../settings/settings.ts'
 import { askServer } from './admin.ts'
 

@@ -1,34 +1,27 @@
 // The manifest of a plugin in a thread: everything about it that is data. The messages between
 // thread and process are declared here too.
-import type { Contract } from '#contracts/contract.ts'
 import type { Rate } from '#ports/limits.ts'
+import type { ResourceLimits } from '../kernel-ports.ts'
 import type { Command, Plugin } from '../plugin.ts'
 
-/** Limits of one plugin's thread, chosen by the operator. */
-export type ResourceLimits = {
-  /** MiB of the heap, and as many again for buffers outside it. */
-  readonly memory_mb: number
-  /** Milliseconds without an answer after which the thread is ended. */
-  readonly stall_ms: number
-}
 export const resourceLimitsDefault: ResourceLimits = { memory_mb: 128, stall_ms: 10_000 }
 
-export type Manifest = Pick<
-  Plugin,
-  | 'name'
-  | 'version'
-  | 'kernel'
-  | 'mount'
-  | 'uses'
-  | 'config'
-  | 'limits'
-  | 'collections'
-  | 'system'
-  | 'may'
-  | 'names'
-  | 'emits'
-> & {
-  readonly contract?: Contract
+/** What is data in a plugin as it stands. */
+const asItStands = [
+  'name',
+  'version',
+  'kernel',
+  'mount',
+  'config',
+  'limits',
+  'collections',
+  'system',
+  'may',
+  'names',
+  'emits',
+  'contract',
+] as const satisfies readonly (keyof Plugin)[]
+export type Manifest = Pick<Plugin, (typeof asItStands)[number] | 'uses'> & {
   readonly jobs: Readonly<Record<string, NonNullable<Plugin['jobs']>[string]['options'] | null>>
   readonly commands: Readonly<
     Record<string, Pick<Command<never>, 'summary' | 'options' | 'needsServer'>>
@@ -89,38 +82,10 @@ const unfitnessOf = ({
 ]
 
 export function manifestOf(plugin: Plugin): Manifest {
-  const {
-    name,
-    version,
-    kernel,
-    mount,
-    uses = {},
-    config,
-    limits,
-    collections,
-    system,
-    may,
-    names,
-    emits,
-    contract,
-    jobs = {},
-    commands = {},
-    contributes = [],
-  } = plugin
+  const { uses = {}, jobs = {}, commands = {}, contributes = [] } = plugin
   const data = {
-    name,
-    version,
-    kernel,
-    mount,
+    ...Object.fromEntries(asItStands.map(field => [field, plugin[field]])),
     uses,
-    config,
-    limits,
-    collections,
-    system,
-    may,
-    names,
-    emits,
-    contract,
     unfit: unfitnessOf(plugin),
     jobs: Object.fromEntries(
       Object.entries(jobs).map(([job, { options }]) => [job, options ?? null]),

@@ -3,16 +3,11 @@
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { Source } from '../module-loader.ts'
-import type { RequestValues } from '../instance.ts'
+import type { RequestValues } from '../loading/instance.ts'
+import type { ResourceLimits } from '../kernel-ports.ts'
 import type { JobCall, PluginContext, Plugin } from '../plugin.ts'
 import { reached, type Reach } from './remote-proxy.ts'
-import {
-  resourceLimitsDefault,
-  type ResourceLimits,
-  type Item,
-  type Manifest,
-  type Start,
-} from './manifest.ts'
+import { resourceLimitsDefault, type Item, type Manifest, type Start } from './manifest.ts'
 import { superviseWorker, run, type WorkerSupervisor } from './supervisor.ts'
 
 export type Isolation = {
@@ -22,7 +17,7 @@ export type Isolation = {
    * Makes the proxy of a described plugin, which a thread will serve. Throws a sentence when that
    * is not possible.
    */
-  standIn(source: Source, bounds: ResourceLimits, manifest: Manifest): Plugin
+  proxyOf(source: Source, bounds: ResourceLimits, manifest: Manifest): Plugin
 }
 type Deps = PluginContext<object> & { readonly thread: WorkerSupervisor } & Readonly<
     Record<string, unknown>
@@ -91,7 +86,7 @@ export function createIsolation({
 
   return {
     describe,
-    standIn(source, bounds, manifest) {
+    proxyOf(source, bounds, manifest) {
       const { unfit, jobs, commands, contributes, contract, ...data } = manifest
       if (unfit.length > 0)
         throw new Error(

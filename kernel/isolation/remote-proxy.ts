@@ -3,7 +3,7 @@
 import type { Rpc } from './rpc.ts'
 
 /** One step of a recorded chain: a property name, or the arguments of a call. */
-export type Step = string | readonly unknown[]
+type Step = string | readonly unknown[]
 export type Reach = { readonly token: string; readonly steps: readonly Step[] }
 
 export function remoteProxy(link: Rpc, token: string, steps: readonly Step[] = []): unknown {

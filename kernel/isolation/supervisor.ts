@@ -4,8 +4,10 @@ import { Worker } from 'node:worker_threads'
 import { fault, type Fault } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
+import { atMost } from '../deadline.ts'
 import { createRpc, type Rpc, type Message } from './rpc.ts'
-import type { ResourceLimits, Hello, Manifest, Start } from './manifest.ts'
+import type { ResourceLimits } from '../kernel-ports.ts'
+import type { Hello, Manifest, Start } from './manifest.ts'
 
 /**
  * Milliseconds: for undoing a plugin; the longest pause before a restart; the lifetime after which
@@ -177,13 +179,9 @@ export function superviseWorker(
       if (closing.signal.aborted) return
       closing.abort()
       const running = await current.catch(() => undefined)
-      const enough = new AbortController()
       if (!running) return
-      await Promise.race([
-        running.link.call('retire').catch(() => undefined),
-        clock.sleep(retireMsMax, enough.signal).catch(() => undefined),
-      ])
-      enough.abort()
+      const retired = running.link.call('retire').catch(() => undefined)
+      await atMost(clock, retireMsMax, retired, () => undefined)
       await running.end('it was unloaded')
     },
   }

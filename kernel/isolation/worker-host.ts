@@ -3,7 +3,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { SystemClock, type Clock } from '#ports/clock.ts'
 import { loadAdapter } from '../adapters.ts'
-import { createInstance, type Instance } from '../instance.ts'
+import { createInstance, type Instance } from '../loading/instance.ts'
 import { createSteps } from '../loading/steps.ts'
 import type { Command, Plugin } from '../plugin.ts'
 import { remoteProxy } from './remote-proxy.ts'

@@ -3,7 +3,8 @@
 import { dirname, join, resolve, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '#ports/adapter.ts'
-import { builtInDir, readJson, stampOf, writeJsonAtomic } from '../management/sources.ts'
+import { readJson, writeJsonAtomic } from '../json-file.ts'
+import { builtInDir, stampOf } from './sources.ts'
 
 /**
  * One end of the process. `stamp`: of the plugin's files at that time; changed files may be loaded

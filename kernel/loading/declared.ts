@@ -2,7 +2,7 @@
 // plugin is loaded, not at the first call.
 import type { TSchema } from 'typebox'
 import type { Plugin } from '../plugin.ts'
-import { createValidator, type Compile } from '../routing/validate.ts'
+import { createValidator, type Compile } from '../validation/validate.ts'
 
 const name = /^[a-z][a-z0-9-]{0,79}$/
 /** A route. `:` and `*` are not allowed, because a router gives them a meaning. */

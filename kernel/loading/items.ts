@@ -1,11 +1,14 @@
 // Checks contributed items against the rules of their points, before anybody uses the items.
 import type { TSchema } from 'typebox'
-import type { Instance } from '../instance.ts'
+import type { Instance } from './instance.ts'
 import { Authenticators, PluginFiles, type ItemRules, type Plugin } from '../plugin.ts'
-import { createValidator, type Validator } from '../routing/validate.ts'
+import { createValidator, type Validator } from '../validation/validate.ts'
 
 /** `plugins[i]` contributes `items[i]`. */
-type Contributed = { readonly items: readonly unknown[]; readonly plugins: readonly string[] }
+export type Contributed = {
+  readonly items: readonly unknown[]
+  readonly plugins: readonly string[]
+}
 type Fields = Readonly<Record<string, unknown>>
 type Ruled = { readonly id: string; readonly rules?: ItemRules }
 /** `owner`: the plugin that declared the rules; absent for the kernel's own points. */

@@ -1,6 +1,7 @@
 // Bounds how long the kernel waits for a plugin's code during loading and undoing, so that the next
 // change and the stop can go on.
 import type { Clock } from '#ports/clock.ts'
+import { atMost } from '../deadline.ts'
 import { stayAwake } from './awake.ts'
 
 /**
@@ -10,7 +11,7 @@ import { stayAwake } from './awake.ts'
 export const stopUndoMsMax = 5000
 
 /** `setting`: the name of the setting that holds `msMax`. */
-export type Limit = { readonly msMax: number; readonly setting: string }
+type Limit = { readonly msMax: number; readonly setting: string }
 
 export type Steps = {
   /**
@@ -47,15 +48,13 @@ export function createSteps({
     late: () => Error,
     ends?: AbortSignal,
   ): Promise<T> => {
-    const over = new AbortController()
     const sleep = stayAwake()
-    const limit = clock
-      .sleep(ms, ends ? AbortSignal.any([over.signal, ends]) : over.signal)
-      .then(() => Promise.reject(late()))
+    const refuse = () => {
+      throw late()
+    }
     try {
-      return await Promise.race([(async () => work())(), limit])
+      return await atMost(clock, ms, (async () => work())(), refuse, ends)
     } finally {
-      over.abort()
       sleep()
     }
   }

@@ -1,5 +1,5 @@
 // Live records of a version that serves, which the next set of plugins could not read.
-import type { Instance } from '../instance.ts'
+import type { Instance } from './instance.ts'
 import type { Plugin } from '../plugin.ts'
 import type { Steps } from './steps.ts'
 

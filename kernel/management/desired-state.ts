@@ -3,10 +3,10 @@
 import { isAbsolute, join, relative, resolve } from 'node:path'
 import { hasCode } from '#contracts/faults.ts'
 import { collection, type StorageEngine } from '#ports/storage.ts'
-import { readJson, writeJsonAtomic } from './sources.ts'
-import type { ResourceLimits } from '../isolation/manifest.ts'
+import { readJson, writeJsonAtomic } from '../json-file.ts'
+import type { ResourceLimits } from '../kernel-ports.ts'
 
-export type DesiredState = {
+type DesiredState = {
   /** Files with a plugin. */ readonly loaded: readonly string[]
   readonly off: readonly string[]
   /** Plugin → the organisations that it is limited to. */

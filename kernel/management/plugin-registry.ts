@@ -1,7 +1,5 @@
 // The plugin registry: which plugins serve, from where, and in which generation. It loads, reloads,
 // unloads and rolls back, and stores the operator's choices.
-import { existsSync } from 'node:fs'
-import { hasCode } from '#contracts/faults.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { Source } from '../module-loader.ts'
 import type { PluginStatus, PluginRegistry } from '../kernel-ports.ts'
@@ -9,6 +7,7 @@ import type { Plugin } from '../plugin.ts'
 import { resourceLimitsDefault } from '../isolation/manifest.ts'
 import type { Editable } from './desired-state.ts'
 import { createOrganisations } from './organisations.ts'
+import { createReconciliation } from './reconciliation.ts'
 import {
   createServedPlugins,
   importBuiltIn,
@@ -18,7 +17,7 @@ import {
   type Entry,
   type Parts,
 } from './served-plugins.ts'
-import { sourceAt, sourcesOf, stampOf } from './sources.ts'
+import { sourceAt, sourcesOf } from '../loading/sources.ts'
 
 type RegistryParts = Parts & {
   readonly pluginsDir: string | undefined
@@ -46,8 +45,6 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
   const organisations = createOrganisations(choices)
   /** By entry: why it could not be had. */
   const failed = new Map<string, string>()
-  /** A source was unavailable while this process followed the others. It will look again. */
-  let isBehind = false
   let turn: Promise<unknown> = Promise.resolve()
 
   /** Makes one change at a time, so that each change sees the result of the one before. */
@@ -60,6 +57,14 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
     const { loaded, off } = choices.read()
     return { off, sources: sourcesOf(loaded, pluginsDir) }
   }
+  const reconciliation = createReconciliation({
+    choices,
+    crashes,
+    served,
+    failed,
+    sourcesNow,
+    log,
+  })
   /** Stores the operator's choice, then tells the other processes. */
   const choose = async (edit: (choices: Editable) => void = () => undefined): Promise<void> => {
     await choices.edit(edit)
@@ -204,76 +209,14 @@ export function createPluginRegistry({ pluginsDir, log, changed, ...parts }: Reg
       inTurn(async () => {
         await choices.refresh()
         organisations.refresh()
-        isBehind = false
-        const { sources, off } = sourcesNow()
-        const { isolated } = choices.read()
-        const changes: string[] = []
-        const fresh = new Map<string, Entry>()
-        const step = async (
-          what: string,
-          source: string,
-          act: () => Promise<string | undefined>,
-        ) => {
-          try {
-            const done = await act()
-            if (done !== undefined) changes.push(done)
-            failed.delete(source)
-          } catch (error) {
-            failed.set(source, whyOf(error))
-            isBehind ||= hasCode(error, 'UNAVAILABLE')
-            log('error', 'plugins.reconcile', { what, error })
-          }
-        }
-        const isThere = ({ entry }: Source) => sources.some(one => one.entry === entry)
-        const importNew = async (source: Source) => {
-          const crashed = crashes.refusal(source.entry)
-          if (crashed?.name) served.names.set(source.entry, crashed.name)
-          if (crashed) throw refuse(crashed.why)
-          const entry = await served.importFrom(source)
-          const { name } = entry.plugin
-          if (off.includes(name)) return undefined
-          const other = served.entries().get(name)
-          const holder = fresh.get(name) ?? other
-          if (fresh.has(name) || (other && (!other.source || isThere(other.source))))
-            throw refuse(`${name} is served from ${holder!.source?.entry ?? 'elsewhere'}.`)
-          fresh.set(name, other ? { ...entry, before: versionOf(other) } : entry)
-          return undefined
-        }
-        const unload = (name: string) => served.unload(name).then(() => `unload ${name}`)
-        const reload = (name: string) => served.reload(name).then(() => `reload ${name}`)
-        const swapIn = async (name: string, entry: Entry) => {
-          const isKnown = served.entries().has(name)
-          const sentence = isKnown ? served.stays(name) : `${name} was not loaded.`
-          await served.swapIn(name, entry, sentence, entry.source!.entry)
-          return `load ${entry.source!.entry}`
-        }
-        for (const source of sources) {
-          const isOff = off.includes(served.names.get(source.entry) ?? '')
-          if (served.hasSource(source) || isOff) continue
-          await step(`load ${source.entry}`, source.entry, () => importNew(source))
-        }
-        for (const [name, { source, stamp, isolated: bounds }] of served.entries()) {
-          if (!source || fresh.has(name)) continue
-          if (off.includes(name) || !isThere(source))
-            await step(`unload ${name}`, source.entry, () => unload(name))
-          else if (
-            !existsSync(source.entry) ||
-            stampOf(source) !== stamp ||
-            JSON.stringify(bounds) !== JSON.stringify(isolated[name])
-          )
-            await step(`reload ${name}`, source.entry, () => reload(name))
-        }
-        // Replaces entries that are gone, and adds the others.
-        for (const [name, entry] of fresh)
-          await step(`load ${name}`, entry.source!.entry, () => swapIn(name, entry))
-        return { changes }
+        return reconciliation.reconcile()
       }),
   }
   return {
     ...pluginRegistry,
     /** Rolls back because another process did. */
     followBack: (name: string) => inTurn(() => served.goBack(name)),
-    isBehind: () => isBehind,
+    isBehind: reconciliation.isBehind,
     isLimited: organisations.isLimited,
     isEnabled: organisations.isEnabled,
     /**

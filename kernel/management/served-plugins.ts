@@ -7,13 +7,13 @@ import type { KernelInfo } from '../kernel-ports.ts'
 import type { Crashes } from '../loading/crashes.ts'
 import type { Steps } from '../loading/steps.ts'
 import type { Plugin } from '../plugin.ts'
-import type { ResourceLimits } from '../isolation/manifest.ts'
+import type { ResourceLimits } from '../kernel-ports.ts'
 import type { Isolation } from '../isolation/proxy-plugin.ts'
-import type { Compile } from '../routing/validate.ts'
+import type { Compile } from '../validation/validate.ts'
 import type { DesiredStateStore } from './desired-state.ts'
-import { builtInDir, sourcesIn, stampOf } from './sources.ts'
+import { builtInDir, sourcesIn, stampOf } from '../loading/sources.ts'
 
-export type Version = {
+type Version = {
   readonly plugin: Plugin
   readonly source?: Source
   /** The limits of the plugin's thread; absent in the process. */
@@ -29,10 +29,10 @@ export const versionOf = ({ plugin, source, isolated }: Entry): Version => ({
   ...(source ? { source } : {}),
   ...(isolated ? { isolated } : {}),
 })
-export type Entries = ReadonlyMap<string, Entry>
+type Entries = ReadonlyMap<string, Entry>
 
 /** What the registry needs of the kernel. */
-export type Serving = {
+type Serving = {
   /** Makes these the serving plugins; resolves at the swap. */
   applyPlugins(plugins: readonly Plugin[], compile?: Compile): Promise<unknown>
   /** Refuses plugins that could not be built together. */
@@ -47,8 +47,8 @@ export type Serving = {
 }
 export type Parts = {
   readonly choices: DesiredStateStore
-  readonly generations: ModuleLoader
-  readonly threads: Isolation
+  readonly moduleLoader: ModuleLoader
+  readonly isolation: Isolation
   readonly kernel: Serving
   /** Which plugins ended the process before. */
   readonly crashes: Crashes
@@ -67,7 +67,8 @@ export const importBuiltIn = (): Promise<Entry[]> =>
     })),
   )
 
-export function createServedPlugins({ choices, generations, threads, kernel, crashes }: Parts) {
+export type ServedPlugins = ReturnType<typeof createServedPlugins>
+export function createServedPlugins({ choices, moduleLoader, isolation, kernel, crashes }: Parts) {
   let entries: Entries = new Map()
   /** By entry: whose it was found to be. */
   const names = new Map<string, string>()
@@ -93,13 +94,13 @@ export function createServedPlugins({ choices, generations, threads, kernel, cra
       // enter the process before its name is known.
       const manifest =
         chosen || (chosen === undefined && Object.keys(before).length > 0)
-          ? await threads.describe(source)
+          ? await isolation.describe(source)
           : undefined
       const isolated = manifest && (chosen ?? before[manifest.name])
       const plugin = isolated
-        ? threads.standIn(source, isolated, manifest)
+        ? isolation.proxyOf(source, isolated, manifest)
         : await crashes.during(source.entry, () =>
-            kernel.within('its import', () => generations.load(source)),
+            kernel.within('its import', () => moduleLoader.load(source)),
           )
       if (plugin.names && !source.entry.startsWith(builtInDir))
         throw new Error(

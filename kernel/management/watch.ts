@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { PluginRegistry } from '../kernel-ports.ts'
-import { builtInDir, contractsDir } from './sources.ts'
+import { builtInDir, contractsDir } from '../loading/sources.ts'
 
 /** Milliseconds without a change before a reload: an editor writes a file in several steps. */
 const quietMs = 150

@@ -4,7 +4,7 @@
 const group = /^[A-Za-z0-9+/]*={0,2}$/
 const foreign = /[^A-Za-z0-9+/]/
 
-export type Base64Decoder = {
+type Base64Decoder = {
   /** The bytes of every complete group of four characters so far. Throws the error of `refuse`. */
   decode(text: string): Uint8Array
   /** Throws when the text ended inside a group. */

@@ -6,7 +6,7 @@ import type { StreamedBody } from '#contracts/contract.ts'
 import { fault } from '#contracts/faults.ts'
 import { base64Decoder } from './base64.ts'
 import { createBuilder, type Root, type Sink } from './builder.ts'
-import type { Check } from '../routing/validate.ts'
+import type { Check } from '../validation/validate.ts'
 
 type Shape = {
   readonly field: string

@@ -6,9 +6,9 @@ import { faultsOf, isSchema, successOf } from '#contracts/statuses.ts'
 import type { Log } from '#ports/adapter.ts'
 import type { HttpAnswer, HttpRequest } from '#ports/http.ts'
 import type { Tracer } from '#ports/traces.ts'
-import type { Engines } from '../adapters.ts'
+import type { Engines } from '../engines.ts'
 import type { Endpoint } from './endpoint.ts'
-import { createAccessControl, type AccessParts } from '../access/access-control.ts'
+import { createAccessControl, type AccessParts } from './access-control.ts'
 import { cursorOf, parseQuery, readBody } from './request.ts'
 
 type Around = AccessParts & {

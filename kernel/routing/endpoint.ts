@@ -1,9 +1,9 @@
 // Compiles a row of a contract: its handler, and the checks of everything in a request.
 import type { Operation, OperationKey } from '#contracts/contract.ts'
 import { isSchema } from '#contracts/statuses.ts'
-import type { Instance } from '../instance.ts'
+import type { Instance } from '../loading/instance.ts'
 import type { Plugin } from '../plugin.ts'
-import { createValidator, type Check, type Compile } from './validate.ts'
+import { createValidator, type Check, type Compile } from '../validation/validate.ts'
 
 export type Endpoint = {
   readonly key: OperationKey

@@ -2,13 +2,9 @@
 // whole.
 import type { Method } from '#contracts/contract.ts'
 import { endpointsOf, type Compiling, type Endpoint } from './endpoint.ts'
-import type { Instance } from '../instance.ts'
+import type { Instance } from '../loading/instance.ts'
+import type { Contributed } from '../loading/items.ts'
 
-/** `plugins[i]` contributes `items[i]`. */
-export type Contributed = {
-  readonly items: readonly unknown[]
-  readonly plugins: readonly string[]
-}
 export type RoutingTable = {
   readonly instances: ReadonlyMap<string, Instance>
   /** `METHOD /path` with its mount → its endpoint. */

@@ -5,7 +5,6 @@ import type {
   Collection,
   Doc,
   Page,
-  Query,
   ScopedStorage,
   StorageEngine,
   Store,
@@ -41,40 +40,32 @@ const givenDoc = <D extends Doc>(
 const givenPage = <D extends Doc>(c: Collection<D>, work: Promise<Page<D>>): Promise<Page<D>> =>
   isWithin(c) ? work.then(page => ({ ...page, items: page.items.map(doc => given(c, doc)) })) : work
 
-/** A store that adds `orgId` to every write and every filter. */
-export function tenantStore(engine: StorageEngine, orgId: string, check: Guard): Store {
-  const guard = <D extends Doc>(handed: Collection<D>): Collection<D> => {
-    const declared = check(handed) ?? handed
-    if (declared.scope !== 'tenant')
-      throw new Error(
-        `The collection ${declared.name} belongs to no organisation; it is reached by ` +
-          'store.system(why).',
-      )
-    return declared
+/** What a store makes of everything that it is handed. Each throws where it is not allowed. */
+type Rules = {
+  own<D extends Doc>(handed: Collection<D>): Collection<D>
+  stamp<D extends Doc>(collection: Collection<D>, doc: D): D
+  /** Undefined: everything. */
+  where(collection: Collection, where: Where | undefined): Where | undefined
+  id(collection: Collection, id: string, where: Where | undefined): string
+  change(change: Change): Change
+  isSeen(doc: Doc): boolean
+}
+
+/** Every write and every query passes the rules. */
+function storeBy(engine: StorageEngine, rules: Rules): Store {
+  const { own, stamp, where: whereOf, id: idOf, change: changeOf, isSeen } = rules
+  const ifOf = (c: Collection, options: { readonly if?: Where } | undefined) => {
+    const where = whereOf(c, options?.if)
+    return where && { if: where }
   }
-  const stamp = <D extends Doc>(c: Collection<D>, doc: D): D => {
-    if ('orgId' in doc && doc.orgId !== orgId)
-      throw new Error('A document of another organisation was handed in.')
-    return kept(c, orgId, { ...doc, orgId })
-  }
-  const within = (c: Collection, where: Where = {}): Where => {
-    if ('orgId' in where && where['orgId'] !== orgId)
-      throw new Error('A filter names another organisation.')
-    return keptWhere(c, orgId, { ...where, orgId })
-  }
-  const keep = (change: Change): Change => {
-    for (const part of [change.set, change.inc, change.push, change.pull])
-      if (part && 'orgId' in part) throw new Error('orgId never changes.')
-    if (change.unset?.includes('orgId')) throw new Error('orgId never changes.')
-    return change
-  }
+  const matching = (c: Collection, where: Where | undefined) => whereOf(c, where) ?? {}
   return {
     insert: (handed, doc) => {
-      const c = guard(handed)
+      const c = own(handed)
       return orFault(c, engine.insert(c, stamp(c, doc)))
     },
     insertMany: async (handed, docs) => {
-      const c = guard(handed)
+      const c = own(handed)
       const { inserted, error } = await engine.insertMany(
         c,
         docs.map(doc => stamp(c, doc)),
@@ -82,38 +73,70 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
       return { inserted, ...(error ? { error: toFault(c, error) as Error } : {}) }
     },
     get: async (handed, id) => {
-      const c = guard(handed)
-      const doc = await engine.get(c, keptId(c, orgId, id))
-      return doc && (doc as { orgId?: unknown }).orgId === orgId ? given(c, doc) : undefined
+      const c = own(handed)
+      const doc = await engine.get(c, idOf(c, id, undefined))
+      return doc && isSeen(doc) ? given(c, doc) : undefined
     },
-    find: (handed, query) => {
-      const c = guard(handed)
-      return givenPage(c, engine.find(c, { ...query, where: within(c, query?.where) }))
+    find: (handed, query = {}) => {
+      const c = own(handed)
+      const where = whereOf(c, query.where)
+      return givenPage(c, engine.find(c, where ? { ...query, where } : query))
     },
     update: (handed, id, change, options) => {
-      const c = guard(handed)
-      return givenDoc(
-        c,
-        engine.update(c, keptId(c, orgId, id), keep(change), { if: within(c, options?.if) }),
-      )
+      const c = own(handed)
+      const placed = idOf(c, id, options?.if)
+      return givenDoc(c, engine.update(c, placed, changeOf(change), ifOf(c, options)))
     },
     updateMany: (handed, where, change) => {
-      const c = guard(handed)
-      return orFault(c, engine.updateMany(c, within(c, where), keep(change)))
+      const c = own(handed)
+      return orFault(c, engine.updateMany(c, matching(c, where), changeOf(change)))
     },
     remove: (handed, id, options) => {
-      const c = guard(handed)
-      return engine.remove(c, keptId(c, orgId, id), { if: within(c, options?.if) })
+      const c = own(handed)
+      return engine.remove(c, idOf(c, id, options?.if), ifOf(c, options))
     },
     removeMany: (handed, where) => {
-      const c = guard(handed)
-      return engine.removeMany(c, within(c, where))
+      const c = own(handed)
+      return engine.removeMany(c, matching(c, where))
     },
     count: (handed, where) => {
-      const c = guard(handed)
-      return engine.count(c, within(c, where))
+      const c = own(handed)
+      return engine.count(c, matching(c, where))
     },
   }
+}
+
+/** A store that adds `orgId` to every write and every filter. */
+export function tenantStore(engine: StorageEngine, orgId: string, check: Guard): Store {
+  return storeBy(engine, {
+    own: handed => {
+      const declared = check(handed) ?? handed
+      if (declared.scope !== 'tenant')
+        throw new Error(
+          `The collection ${declared.name} belongs to no organisation; it is reached by ` +
+            'store.system(why).',
+        )
+      return declared
+    },
+    stamp: (c, doc) => {
+      if ('orgId' in doc && doc.orgId !== orgId)
+        throw new Error('A document of another organisation was handed in.')
+      return kept(c, orgId, { ...doc, orgId })
+    },
+    where: (c, where = {}) => {
+      if ('orgId' in where && where['orgId'] !== orgId)
+        throw new Error('A filter names another organisation.')
+      return keptWhere(c, orgId, { ...where, orgId })
+    },
+    id: (c, id) => keptId(c, orgId, id),
+    change: change => {
+      for (const part of [change.set, change.inc, change.push, change.pull])
+        if (part && 'orgId' in part) throw new Error('orgId never changes.')
+      if (change.unset?.includes('orgId')) throw new Error('orgId never changes.')
+      return change
+    },
+    isSeen: doc => (doc as { orgId?: unknown }).orgId === orgId,
+  })
 }
 
 /**
@@ -121,9 +144,6 @@ export function tenantStore(engine: StorageEngine, orgId: string, check: Guard):
  * its organisation, and so must a query by an id that lies within one.
  */
 function systemStore(engine: StorageEngine, check: Guard): Store {
-  const declared = <D extends Doc>(handed: Collection<D>) => check(handed) ?? handed
-  const stamped = <D extends Doc>(c: Collection<D>, doc: D): D =>
-    c.scope === 'tenant' ? kept(c, orgOf(doc as unknown as { orgId: string }), doc) : doc
   const addressed = (c: Collection, where: Where | undefined): string => {
     if (isWithin(c) && typeof where?.['orgId'] !== 'string')
       throw new Error(
@@ -131,65 +151,16 @@ function systemStore(engine: StorageEngine, check: Guard): Store {
       )
     return String(where?.['orgId'])
   }
-  const within = (c: Collection, where: Where = {}): Where =>
-    'id' in where ? keptWhere(c, addressed(c, where), where) : where
-  return {
-    insert: (handed, doc) => {
-      const c = declared(handed)
-      return orFault(c, engine.insert(c, stamped(c, doc)))
-    },
-    insertMany: async (handed, docs) => {
-      const c = declared(handed)
-      const { inserted, error } = await engine.insertMany(
-        c,
-        docs.map(doc => stamped(c, doc)),
-      )
-      return { inserted, ...(error ? { error: toFault(c, error) as Error } : {}) }
-    },
-    get: async (handed, id) => {
-      const c = declared(handed)
-      return engine.get(c, keptId(c, addressed(c, undefined), id))
-    },
-    find: (handed, query: Query = {}) => {
-      const c = declared(handed)
-      return givenPage(
-        c,
-        engine.find(c, query.where ? { ...query, where: within(c, query.where) } : query),
-      )
-    },
-    update: (handed, id, change, options) => {
-      const c = declared(handed)
-      return givenDoc(
-        c,
-        engine.update(
-          c,
-          keptId(c, addressed(c, options?.if), id),
-          change,
-          options?.if && { if: within(c, options.if) },
-        ),
-      )
-    },
-    updateMany: (handed, where, change) => {
-      const c = declared(handed)
-      return orFault(c, engine.updateMany(c, within(c, where), change))
-    },
-    remove: (handed, id, options) => {
-      const c = declared(handed)
-      return engine.remove(
-        c,
-        keptId(c, addressed(c, options?.if), id),
-        options?.if && { if: within(c, options.if) },
-      )
-    },
-    removeMany: (handed, where) => {
-      const c = declared(handed)
-      return engine.removeMany(c, within(c, where))
-    },
-    count: (handed, where) => {
-      const c = declared(handed)
-      return engine.count(c, within(c, where))
-    },
-  }
+  return storeBy(engine, {
+    own: handed => check(handed) ?? handed,
+    stamp: (c, doc) =>
+      c.scope === 'tenant' ? kept(c, orgOf(doc as unknown as { orgId: string }), doc) : doc,
+    where: (c, where) =>
+      where && 'id' in where ? keptWhere(c, addressed(c, where), where) : where,
+    id: (c, id, where) => keptId(c, addressed(c, where), id),
+    change: change => change,
+    isSeen: () => true,
+  })
 }
 
 /** The storage as one plugin sees it: its own collections, and the reasons that it declared. */

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import { SystemClock, type Clock } from '#ports/clock.ts'
 import type { RateLimiter } from '#ports/limits.ts'
 import type { Token } from '#ports/token.ts'
-import type { Engines } from '../adapters.ts'
+import type { Engines } from '../engines.ts'
 import {
   Host,
   Broadcast,

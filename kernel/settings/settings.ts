@@ -7,24 +7,23 @@ import type { HttpSettings } from '#ports/http.ts'
 import type { Rate } from '#ports/limits.ts'
 import { KernelSettings } from './kernel-settings.ts'
 import type { Plugin } from '../plugin.ts'
-import { createValidator } from '../routing/validate.ts'
+import { createValidator } from '../validation/validate.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 export type Settings = Static<typeof KernelSettings>
 
+/** A setting, or an option of a command. */
+type Property = TSchema & {
+  readonly type?: string
+  readonly description?: string
+  readonly default?: unknown
+  readonly 'x-env'?: string
+  readonly 'x-operand'?: boolean
+}
 export const propertiesOf = (schema: TSchema | undefined) =>
   Object.entries(
-    (
-      schema as
-        | {
-            properties?: Record<
-              string,
-              TSchema & { description?: string; default?: unknown; 'x-env'?: string }
-            >
-          }
-        | undefined
-    )?.properties ?? {},
+    (schema as { properties?: Record<string, Property> } | undefined)?.properties ?? {},
   )
 const snake = (name: string) => name.replace(/[^a-zA-Z0-9]+/g, '_').toUpperCase()
 
@@ -46,14 +45,19 @@ export function valueIn(env: Environment, name: string): string | undefined {
   }
 }
 
-/** Reads and checks the kernel's settings. INVALID_FIELD names the setting. */
-export function readSettings(env: Environment): Settings {
-  const given = Object.fromEntries(
-    propertiesOf(KernelSettings).flatMap(([name]) => {
+/** The settings that are given; one without content is not. */
+const givenIn = (env: Environment, names: readonly string[]): Record<string, string> =>
+  Object.fromEntries(
+    names.flatMap(name => {
       const value = valueIn(env, name)
       return value ? [[name, value]] : []
     }),
   )
+
+/** Reads and checks the kernel's settings. INVALID_FIELD names the setting. */
+export function readSettings(env: Environment): Settings {
+  const names = propertiesOf(KernelSettings).map(([name]) => name)
+  const given = givenIn(env, names)
   const settings = createValidator().check('config', KernelSettings)(given) as Settings
   if (Boolean(settings.TLS_CERT) !== Boolean(settings.TLS_KEY))
     throw fault('INVALID_FIELD', { field: 'TLS_CERT', why: 'is needed together with TLS_KEY' })
@@ -117,11 +121,9 @@ export function readConfig(plugin: Plugin, env: Environment): object {
     schema,
     name: envName(plugin.name, property, schema),
   }))
-  const given = Object.fromEntries(
-    rows.flatMap(({ name }) => {
-      const value = valueIn(env, name)
-      return value ? [[name, value]] : []
-    }),
+  const given = givenIn(
+    env,
+    rows.map(({ name }) => name),
   )
   if (!plugin.config) return given
   const { required = [] } = plugin.config as { required?: readonly string[] }

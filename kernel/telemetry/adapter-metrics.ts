@@ -55,7 +55,6 @@ function namesOf(engine: object): (string | symbol)[] {
   return [...names].filter(name => name !== 'constructor')
 }
 
-export type AdapterMetrics = ReturnType<typeof createAdapterMetrics>
 export function createAdapterMetrics(clock: Pick<Clock, 'monotonic' | 'sleep'>) {
   const timings = new Map<string, Timing>()
   const failures = new Map<string, Failures>()

@@ -4,13 +4,13 @@ import { pino } from 'pino'
 import type { Log } from '#ports/adapter.ts'
 
 const levels = ['debug', 'info', 'warn', 'error'] as const
-export type Level = (typeof levels)[number]
+type Level = (typeof levels)[number]
 const secretName = /secret|password|token|authorization|api_?key|cookie|credential/i
 const secretText =
   /\b(sk_live_|pk_live_)[\w-]+|\beyJ[\w-]+\.[\w-]+\.[\w-]+|(:\/\/[^\s:/@]*:)[^\s@]+(@)/g
 
 /** Removes what looks like a key, a token or a password in a URL. */
-export const redact = (text: string): string =>
+const redact = (text: string): string =>
   text.replace(secretText, (_, key?: string, start?: string, end?: string) =>
     key ? `${key}…` : start ? `${start}…${end}` : '…',
   )
@@ -22,7 +22,7 @@ const stackWithCauses = ({ stack, message, cause }: Error): string =>
   `${stack ?? message}${cause instanceof Error ? `\ncaused by ${stackWithCauses(cause)}` : ''}`
 
 /** An error as a log field: message, stack and code. The stack includes the causes. */
-export function toldError(error: unknown): { message: string; stack?: string; code?: string } {
+function serializeError(error: unknown): { message: string; stack?: string; code?: string } {
   if (!(error instanceof Error)) return { message: redact(String(error)) }
   const { code } = error as { code?: unknown }
   return {
@@ -34,7 +34,7 @@ export function toldError(error: unknown): { message: string; stack?: string; co
 
 function plain(name: string, value: unknown, depth = 0): unknown {
   if (secretName.test(name)) return '…'
-  if (value instanceof Error || (depth === 0 && name === 'error')) return toldError(value)
+  if (value instanceof Error || (depth === 0 && name === 'error')) return serializeError(value)
   if (typeof value === 'string') return redact(value)
   if (typeof value === 'bigint') return String(value)
   if (typeof value !== 'object' || value === null) return value

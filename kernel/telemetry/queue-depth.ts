@@ -3,6 +3,7 @@
 import { Gauge } from 'prom-client'
 import type { Clock } from '#ports/clock.ts'
 import type { Depth, Queue } from '#ports/queue.ts'
+import { atMost } from '../deadline.ts'
 
 /** Milliseconds: how long counts are cached; how long a scrape waits for new ones. */
 const cachedMs = 5000
@@ -43,13 +44,7 @@ export function queueDepths({
     registers: [],
     async collect() {
       if (!isAsking && clock.monotonic() - at >= cachedMs) latest = ask()
-      const enough = new AbortController()
-      const none = (): Depths => ({})
-      const depths = await Promise.race([
-        latest,
-        clock.sleep(askedMsMax, enough.signal).then(none, none),
-      ])
-      enough.abort()
+      const depths = await atMost(clock, askedMsMax, latest, (): Depths => ({}))
       this.reset()
       for (const [job, states] of Object.entries(depths))
         for (const [state, count] of Object.entries(states)) this.set({ job, state }, count)

@@ -38,7 +38,12 @@ test('a field that may be null has its type in its own row, and its fields below
   const page = pageOf({
     info: { title: 'x', version: '1', description: '' },
     paths: {},
-    components: { schemas: { 'event.seen': schema } },
+    components: {
+      schemas: {
+        RunEvent: { oneOf: [{ $ref: '#/components/schemas/SeenEvent' }] },
+        SeenEvent: { properties: { type: { enum: ['seen'] }, data: schema } },
+      },
+    },
   })
   const [, table] = /<section id="event-seen">.*?<table>(.*?)<\/table>/s.exec(page)!
   assert.equal(table!.replace(/<tr>.*?<\/tr>/gs, ''), '', 'nothing stands outside a row')

@@ -6,6 +6,7 @@ type Schema = {
   const?: unknown
   anyOf?: Schema[]
   items?: Schema
+  oneOf?: Schema[]
   properties?: Record<string, Schema>
   required?: string[]
   description?: string
@@ -40,6 +41,7 @@ type Op = {
 }
 type Document = {
   info: { title: string; version: string; description: string }
+  tags?: { name: string; description: string }[]
   paths: Record<string, Record<string, Op>>
   components: { schemas: Record<string, Schema> }
 }
@@ -99,8 +101,14 @@ small { color: var(--dim) }
   main { padding: 1rem }
 }`
 
+type Components = Record<string, Schema>
+const nameIn = ({ $ref = '' }: Schema) => $ref.split('/').at(-1)!
+/** What a reference stands for. Its own description counts before that of its target. */
+const target = (schema: Schema, components: Components): Schema =>
+  schema.$ref ? { ...components[nameIn(schema)], ...schema, $ref: '' } : schema
+
 function typeOf(schema: Schema): string {
-  if (schema.$ref) return schema.$ref.split('/').at(-1)!
+  if (schema.$ref) return nameIn(schema)
   if (schema.anyOf) return schema.anyOf.map(typeOf).join(' | ')
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (schema.enum) return schema.enum.map(value => JSON.stringify(value)).join(' | ')
@@ -122,11 +130,13 @@ function typeOf(schema: Schema): string {
 }
 
 /** One row for each field, with nested fields indented below. */
-function rows(schema: Schema | undefined, depth = 0): string {
-  if (!schema || depth > 4) return ''
-  if (schema.items) return rows(schema.items, depth)
+function rows(given: Schema | undefined, components: Components, depth = 0): string {
+  if (!given || depth > 4) return ''
+  const schema = target(given, components)
+  if (schema.items) return rows(schema.items, components, depth)
   return Object.entries(schema.properties ?? {})
-    .map(([name, field]) => {
+    .map(([name, written]) => {
+      const field = target(written, components)
       const notes = [
         field.description,
         field.default !== undefined && field.default !== ''
@@ -139,7 +149,8 @@ function rows(schema: Schema | undefined, depth = 0): string {
       return (
         `<tr><td style="padding-left:${depth * 1.2}rem">` +
         `<code>${html(name)}</code>${optional}</td>` +
-        `<td>${html(typeOf(field))}</td><td>${prose(notes)}</td></tr>${rows(field, depth + 1)}`
+        `<td>${html(typeOf(field))}</td><td>${prose(notes)}</td></tr>` +
+        rows(field, components, depth + 1)
       )
     })
     .join('')
@@ -147,7 +158,7 @@ function rows(schema: Schema | undefined, depth = 0): string {
 const table = (title: string, body: string) =>
   body ? `<h4>${title}</h4><table>${body}</table>` : ''
 
-function operation(path: string, verb: string, op: Op): string {
+function operation(path: string, verb: string, op: Op, components: Components): string {
   const parameters = op.parameters
     .map(
       ({ name, in: place, required, schema, description }) =>
@@ -161,6 +172,7 @@ function operation(path: string, verb: string, op: Op): string {
   ) as [string, Op['responses'][string]][]
   const errors = others.filter(([code]) => code >= '400')
   const [media, answer] = Object.entries(success.content ?? {})[0] ?? []
+  const fields = rows(answer?.schema, components)
   const body = op.requestBody?.content['application/json']
   const access = op.security.length === 0 ? 'public' : 'Bearer token'
   const failures = errors.flatMap(([code, { content }]) =>
@@ -175,11 +187,9 @@ function operation(path: string, verb: string, op: Op): string {
     `<div class="path"><span class="open">${access}</span>`,
     `<span class="verb">${verb.toUpperCase()}</span>${html(path)}</div>`,
     op.description ? `<p>${prose(op.description)}</p>` : '',
-    `\n${table('Parameters', parameters)}${table('Body', rows(body?.schema))}\n`,
+    `\n${table('Parameters', parameters)}${table('Body', rows(body?.schema, components))}\n`,
     `<h4>Answer ${html(status)} <small>${html(media ?? '')}</small></h4>`,
-    answer?.schema?.properties
-      ? `<table>${rows(answer.schema)}</table>`
-      : `<p>${html(success.description)}</p>`,
+    fields ? `<table>${fields}</table>` : `<p>${html(success.description)}</p>`,
     `\n<details><summary>Errors: ${errors.map(([code]) => html(code)).join(', ')}</summary>`,
     `<table>${failures.join('')}</table></details></section>`,
   ].join('')
@@ -198,13 +208,16 @@ export function pageOf(source: object): string {
   const all = Object.entries(document.paths).flatMap(([path, verbs]) =>
     Object.entries(verbs).map(([verb, op]) => ({ path, verb, op })),
   )
-  const groups = [...new Set(all.map(({ op }) => op.tags[0]!))].map(name => ({
+  const groups = (document.tags ?? []).map(({ name, description }) => ({
     name,
+    description,
     items: all.filter(({ op }) => op.tags[0] === name),
   }))
-  const types = Object.entries(document.components.schemas)
-    .filter(([name]) => name.startsWith('event.'))
-    .map(([name, schema]) => [name.slice('event.'.length), schema] as const)
+  const components = document.components.schemas
+  const types = (components['RunEvent']?.oneOf ?? []).map(event => {
+    const { type, data } = target(event, components).properties!
+    return [String(type!.enum![0]), data!] as const
+  })
   const title = html(document.info.title)
   const links = groups.flatMap(({ name, items }) => [
     `<h2>${html(name)}</h2>`,
@@ -224,13 +237,16 @@ export function pageOf(source: object): string {
     ...types.map(([name]) => `<a href="#event-${html(name)}">${html(name)}</a>`),
     `</nav>\n<main><h1>${title} API</h1><p>${prose(document.info.description)}</p>`,
     `${beginning}\n`,
-    ...groups.flatMap(({ items }) => items.map(each => operation(each.path, each.verb, each.op))),
+    ...groups.flatMap(({ name, description, items }) => [
+      `<h2>${html(name)}</h2><p>${prose(description)}</p>`,
+      ...items.map(({ path, verb, op }) => operation(path, verb, op, components)),
+    ]),
     '\n<h2>Event types</h2>',
     '<p>Sent by the event streams. Skip the types that you do not know.</p>',
     ...types.map(
       ([name, schema]) =>
         `<section id="event-${html(name)}"><h3><code>${html(name)}</code></h3>` +
-        `<table>${rows(schema)}</table></section>`,
+        `<table>${rows(schema, components)}</table></section>`,
     ),
     '</main></html>',
   ].join('')

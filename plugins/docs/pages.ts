@@ -2,7 +2,7 @@
 // anybody may ask.
 import { createHash } from 'node:crypto'
 import type { Bytes } from '#contracts/contract.ts'
-import { openapi } from '#contracts/openapi.ts'
+import { openapi } from '#contracts/openapi/document.ts'
 import { reply, type KernelInfo } from '#kernel'
 import { pageOf } from './page.ts'
 

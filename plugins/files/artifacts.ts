@@ -80,7 +80,11 @@ const replyOf = ({
 /** Checks names that a plugin gives. The wire's names are checked by its contract. */
 function requireNames({ filename, mime }: { filename: string; mime: string }): void {
   const check = (field: string, text: string, pattern: string) => {
-    if (Array.from(text).length > nameMax || !new RegExp(pattern, 'u').test(text))
+    if (
+      Array.from(text).length > nameMax ||
+      !text.isWellFormed() ||
+      !new RegExp(pattern, 'u').test(text)
+    )
       throw fault('INVALID_FIELD', { field, why: 'is not one that a file may have' })
   }
   check('filename', filename, filenamePattern)

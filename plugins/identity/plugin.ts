@@ -1,5 +1,6 @@
 import { Type as t } from 'typebox'
-import { apiKeys, auth } from '#contracts/identity.ts'
+import { apiKeys } from '#contracts/api-keys.ts'
+import { auth } from '#contracts/identity.ts'
 import { Authenticators, command, definePlugin, Host, into, Broadcast } from '#kernel'
 import { Billing } from '#ports/billing.ts'
 import { SystemClock } from '#ports/clock.ts'

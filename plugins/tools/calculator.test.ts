@@ -1,7 +1,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { isFault } from '#kernel'
-import { createValidator } from '../../kernel/routing/validate.ts'
+import { createValidator } from '../../kernel/validation/validate.ts'
 import { evaluate, functionNames } from './arithmetic.ts'
 import { systemClock } from '../../adapters/clock/system.ts'
 import { calculator as calculatorOf } from './calculator.ts'

@@ -2,7 +2,7 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { definePlugin } from '#kernel'
-import { createValidator } from '../../kernel/routing/validate.ts'
+import { createValidator } from '../../kernel/validation/validate.ts'
 import { manualClock } from '../../adapters/clock/manual.ts'
 import { startFiles } from '../../test/support/files-kit.ts'
 import { Tools, type Tool, type ToolCallInfo } from '../runs/api.ts'

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import type { Blobs, BlobsEngine } from '#ports/blobs.ts'
-import { refuses, rejectsWith, type Test } from './runner.ts'
+import { refuses, rejectsWith, type Test, withOpened } from './runner.ts'
 
 type Place = {
   open(): Promise<BlobsEngine>
@@ -40,17 +40,21 @@ async function* stuck(): AsyncGenerator<Uint8Array> {
 
 export function blobsKit(test: Test, name: string, { place, survives, full }: Kit): void {
   const on = (title: string, run: (engine: BlobsEngine, at: Place) => Promise<void>): void =>
-    test(`${name}: ${title}`, async () => {
-      const at = await place()
-      const engine = await at.open()
-      try {
-        await run(engine, at)
-      } finally {
-        await engine.close()
-        assert.deepEqual((await at.leftovers?.()) ?? [], [])
-        await at.clean?.()
-      }
-    })
+    test(
+      `${name}: ${title}`,
+      withOpened(
+        async () => {
+          const at = await place()
+          const clean = async () => {
+            assert.deepEqual((await at.leftovers?.()) ?? [], [])
+            await at.clean?.()
+          }
+          return { at, engine: await at.open(), clean }
+        },
+        ({ engine }) => engine,
+        ({ engine, at }) => run(engine, at),
+      ),
+    )
   contents(on)
   refusals(on)
   states(test, name, { place, survives, ...(full ? { full } : {}) })

@@ -1,7 +1,7 @@
 // What every rate limiter promises. `pass` lets that much time go by on the limiter's clock.
 import assert from 'node:assert/strict'
 import type { Rate, RateLimiter } from '#ports/limits.ts'
-import { asking, refuses, type Lacking, type Test } from './runner.ts'
+import { asking, refuses, type Lacking, type Test, withOpened } from './runner.ts'
 
 const bucketRate: Rate = { perSecond: 20, burst: 40 }
 const windowRate: Rate = { count: 5, perMs: 60_000 }
@@ -23,15 +23,11 @@ export function limitsKit(test: Test, name: string, { open, ...lacking }: Kit): 
     needs: readonly 'time'[],
     run: (opened: Opened) => Promise<void>,
   ): void =>
-    ask(`${name}: ${title}`, needs, async () => {
-      const opened = await open()
-      try {
-        await run(opened)
-      } finally {
-        await opened.limits.close()
-        await opened.clean?.()
-      }
-    })
+    ask(
+      `${name}: ${title}`,
+      needs,
+      withOpened(open, ({ limits }) => limits, run),
+    )
   const allowed = async (
     limits: RateLimiter,
     rate: Rate,

@@ -2,7 +2,7 @@
 // was given.
 import assert from 'node:assert/strict'
 import type { Email, Mailer } from '#ports/mail.ts'
-import { asking, refuses, rejectsWith, type Lacking, type Test } from './runner.ts'
+import { asking, refuses, rejectsWith, type Lacking, type Test, withPlace } from './runner.ts'
 
 /** `letters`: what `received` gives. */
 type Kit = Lacking<'letters'> & { place: () => Promise<Place> }
@@ -29,17 +29,7 @@ export function mailKit(test: Test, name: string, { place, ...lacking }: Kit): v
     title: string,
     needs: readonly 'letters'[],
     run: (mailer: Mailer, at: Place) => Promise<void>,
-  ): void =>
-    ask(`${name}: ${title}`, needs, async () => {
-      const at = await place()
-      const mailer = await at.open()
-      try {
-        await run(mailer, at)
-      } finally {
-        await mailer.close()
-        await at.clean?.()
-      }
-    })
+  ): void => ask(`${name}: ${title}`, needs, withPlace(place, run))
   on(
     'a letter has arrived when send resolves, to its reader, with its subject and its text',
     ['letters'],

@@ -21,6 +21,37 @@ export const asking =
     else unasked(check, why)
   }
 
+type Closable = { close(): Promise<void> }
+/** A check of what `open` gives, which is closed and cleaned up when the check has ended. */
+export const withOpened =
+  <Opened extends { clean?(): unknown }>(
+    open: () => Promise<Opened>,
+    engineOf: (opened: Opened) => Closable,
+    run: (opened: Opened) => Promise<void>,
+  ) =>
+  async (): Promise<void> => {
+    const opened = await open()
+    try {
+      await run(opened)
+    } finally {
+      await engineOf(opened).close()
+      await opened.clean?.()
+    }
+  }
+/** A check of the engine of a place, both of which end with the check. */
+export const withPlace = <Engine extends Closable, Place extends { clean?(): Promise<void> }>(
+  place: () => Promise<Place & { open(): Promise<Engine> }>,
+  run: (engine: Engine, at: Place) => Promise<void>,
+): (() => Promise<void>) =>
+  withOpened(
+    async () => {
+      const at = await place()
+      return { at, engine: await at.open(), clean: () => at.clean?.() }
+    },
+    ({ engine }) => engine,
+    ({ engine, at }) => run(engine, at),
+  )
+
 /** The call must fail with this fault; its detail is answered. */
 export async function refuses(code: FaultCode, call: () => unknown): Promise<string> {
   try {

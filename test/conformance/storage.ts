@@ -1,25 +1,21 @@
 // What every storage promises. `reopen`: a second opening of the same place, given where data
 // outlives the engine.
 import assert from 'node:assert/strict'
-import { refuses, type Test } from './runner.ts'
+import { refuses, type Test, withPlace } from './runner.ts'
 import { changes, expiry, many } from './storage/changes.ts'
 import { fleeting, ids, things, type Kit, type On, type Thing } from './storage/common.ts'
 import { filters, orders } from './storage/queries.ts'
 
 export function storageKit(test: Test, name: string, { place, survives }: Kit): void {
   const on: On = (title, run) =>
-    test(`${name}: ${title}`, async () => {
-      const at = await place()
-      const engine = await at.open()
-      try {
+    test(
+      `${name}: ${title}`,
+      withPlace(place, async (engine, { clock }) => {
         await engine.define(things)
         await engine.define(fleeting)
-        await run(engine, at.clock)
-      } finally {
-        await engine.close()
-        await at.clean?.()
-      }
-    })
+        await run(engine, clock)
+      }),
+    )
   documents(on)
   uniqueness(on)
   filters(on)

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { fault } from '#contracts/faults.ts'
 import type { Span, Tracer } from '#ports/traces.ts'
-import { asking, rejectsWith, type Lacking, type Test } from './runner.ts'
+import { asking, rejectsWith, type Lacking, type Test, withOpened } from './runner.ts'
 
 /** A span as it arrived. */
 export type Received = {
@@ -40,15 +40,11 @@ export function tracesKit(test: Test, name: string, { open, ...lacking }: Kit): 
     needs: readonly Need[],
     run: (opened: Opened) => Promise<void>,
   ): void =>
-    ask(`${name}: ${title}`, needs, async () => {
-      const opened = await open()
-      try {
-        await run(opened)
-      } finally {
-        await opened.tracer.close()
-        await opened.clean?.()
-      }
-    })
+    ask(
+      `${name}: ${title}`,
+      needs,
+      withOpened(open, ({ tracer }) => tracer, run),
+    )
   const idsIn = (tracer: Tracer, given?: string) =>
     tracer.span('part', { parent: given }, async span => idsOf(span))
 

@@ -12,7 +12,7 @@ import {
 import { faults } from '#contracts/faults.ts'
 import { schemesOf } from '../../kernel/adapters.ts'
 import type { Plugin } from '../../kernel/plugin.ts'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { excerptOf } from './excerpt.ts'
 import { declarationOf } from './render.ts'
 import {
@@ -123,7 +123,7 @@ function tokenPage(
     ...(token.remote
       ? [
           'Whoever asks an item waits for its answer, so every method may answer with a ' +
-            'promise; the plugin may run in a thread of its own.\n',
+            'promise. The plugin may run in a thread of its own.\n',
         ]
       : token.kind === 'point'
         ? [
@@ -194,9 +194,9 @@ const takenBy = (plugins: Served, field: string): string[] => {
         ? Object.keys(given[field as 'jobs'] ?? {})
         : []
   const rows = plugins.flatMap(plugin =>
-    names(plugin).length > 0 ? [`${plugin.name}: ${listed(names(plugin))}`] : [],
+    names(plugin).length > 0 ? [`- ${plugin.name}: ${listed(names(plugin))}`] : [],
   )
-  return rows.length > 0 ? [`Names that are taken: ${rows.join('; ')}.\n`] : []
+  return rows.length > 0 ? ['Names that are taken:\n', `${rows.join('\n')}\n`] : []
 }
 const unique = ['jobs', 'commands', 'emits']
 const offer = ({ name, signature, comment }: Offered) =>

@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import type { TSchema } from 'typebox'
 import { ports, schemesOf, loadAdapter } from '../../kernel/adapters.ts'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { helpOf, type SettingHelp } from '../../kernel/cli/settings-help.ts'
 
 export const settingsFile = join('docs', 'settings.md')

@@ -8,7 +8,7 @@ import { collection, Storage, type StorageEngine, type Where } from '#ports/stor
 import { memoryStorage } from '../../adapters/storage/memory.ts'
 import { defineCollection } from '../../kernel/scoped-ports/define.ts'
 import { scopeStorage } from '../../kernel/scoped-ports/storage.ts'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { endServers, startServer } from '../conformance/plugin/server.ts'
 
 type Setting = { id: string; orgId: string; slug?: string; code?: string; rank?: number }

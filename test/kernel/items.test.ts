@@ -3,7 +3,7 @@ import { Type as t } from 'typebox'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { definePlugin, into, point, type Plugin } from '#kernel'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
 import { endServers, readEvents, startServer } from '../conformance/plugin/server.ts'
 

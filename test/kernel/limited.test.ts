@@ -4,7 +4,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { contract } from '#contracts/contract.ts'
 import { definePlugin, into } from '#kernel'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { Agents, Tools } from '../../plugins/runs/api.ts'
 import { readEvents, startServer } from '../conformance/plugin/server.ts'
 

@@ -3,9 +3,9 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { endpointsOf } from '../../kernel/routing/endpoint.ts'
-import type { Instance } from '../../kernel/instance.ts'
+import type { Instance } from '../../kernel/loading/instance.ts'
 import { checkDeclared } from '../../kernel/loading/declared.ts'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { startServer } from '../conformance/plugin/server.ts'
 
 for (const plugin of await loadPlugins())

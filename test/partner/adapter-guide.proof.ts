@@ -1,46 +1,17 @@
-// docs/an-adapter-in-an-afternoon.md, done word by word in an empty folder by somebody who has the
-// packed platform and Node.
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+// docs/an-adapter-in-an-afternoon.md, done word by word.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { follow } from '../support/guide/guide.ts'
-import { freePort } from '../support/process.ts'
-import { installPlatform, packPlatform, quiet, repository } from './packed.ts'
-
-const home = mkdtempSync(join(tmpdir(), 'agent-platform-adapter-guide-'))
-/** Done once for all tests that need it. */
-const install = 'npm install ./agent-platform-*.tgz > /dev/null'
+import { followed } from './followed.ts'
 
 test('everything in the guide is as it says', async () => {
-  await packPlatform(home)
-  const port = String(await freePort())
-  const followed = await follow(join(repository, 'docs/an-adapter-in-an-afternoon.md'), {
-    cwd: home,
-    replace: {
-      [install]: `ln -s ${await installPlatform()} node_modules`,
-      'localhost:8080': `localhost:${port}`,
-    },
-    env: {
-      ...quiet,
-      npm_config_loglevel: 'error',
-      npm_config_prefer_offline: 'true',
-      PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH']}`,
-      PORT: port,
-      HOST: '127.0.0.1',
-    },
-  })
-  assert.ok(
-    followed.some(({ text }) => text.includes('ln -s ')),
-    'the guide installs the platform',
+  const count = await followed(
+    'docs/an-adapter-in-an-afternoon.md',
+    'npm install ./agent-platform-*.tgz > /dev/null',
   )
-  const count = (word: string) => followed.filter(({ words }) => word in words).length
   assert.ok(
     count('output') >= 10 && count('serve') === 2 && count('stop') === 2,
     'it shows what is said, and its server was started and ended twice',
   )
 })
 
-test.after(() => rmSync(home, { recursive: true, force: true }))
 test.run()

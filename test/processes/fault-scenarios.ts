@@ -36,11 +36,12 @@ const settings: Env = {
  * acknowledged are not there.
  */
 async function controlOn(url: string) {
-  const client = new MongoClient(url, {
-    serverSelectionTimeoutMS: 1000,
+  // A client whose first connection fails is closed for good, so a slow machine gets its time.
+  const client = await new MongoClient(url, {
+    serverSelectionTimeoutMS: 10_000,
     socketTimeoutMS: 5000,
     writeConcern: { w: 'majority', journal: true },
-  })
+  }).connect()
   const kept = client.db('control').collection<{ _id: number }>('kept')
   const acknowledged: number[] = []
   let stopped = false

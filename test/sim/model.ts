@@ -2,7 +2,7 @@
 // a call of the port.
 import { fault } from '#contracts/faults.ts'
 import type { Message, Model, ModelDelta, ModelProvider, ModelRequest } from '#ports/models.ts'
-import { continueInstruction } from '../../plugins/runs/steps/resume-plan.ts'
+import { continueInstruction } from '../../plugins/runs/steps/model-call/resume-plan.ts'
 import type { Process, World } from '../support/sim.ts'
 
 export type Reply = {

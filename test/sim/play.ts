@@ -1,10 +1,12 @@
 // Plays one script in one world and says what does not hold afterwards.
 import { createLedgerCheck, verifyRun } from '../../plugins/runs/verify/verify.ts'
 import type { Run } from '../../plugins/runs/collections.ts'
-import { answerOf, emptyState, foldOne } from '../../plugins/runs/journal/state.ts'
+import { foldOne } from '../../plugins/runs/journal/fold.ts'
+import { answerOf, emptyState } from '../../plugins/runs/journal/state.ts'
 import { hasCode } from '#contracts/faults.ts'
 import type { LoggedEvent } from '#ports/eventlog.ts'
-import { seeded, type Choose, type Moment, type Process } from '../support/sim.ts'
+import { seeded } from '#adapters/clock/manual/seeded.ts'
+import type { Choose, Moment, Process } from '../support/sim.ts'
 import { actorOn, type Script } from './scripts.ts'
 import {
   caller,

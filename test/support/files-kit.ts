@@ -1,6 +1,8 @@
 // The server with what the tests of files need beside it: sessions that are whose they say, the
 // services, and a look into the blob store.
+import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
+import { request, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { definePlugin, into, type Plugin } from '#kernel'
 import {
@@ -10,10 +12,13 @@ import {
   type ArtifactsApi,
   type UploadsApi,
 } from '../../plugins/files/api.ts'
-import { loadPlugins } from '../../kernel/management/sources.ts'
+import { loadPlugins } from '../../kernel/loading/sources.ts'
 import { startServer, type Account, type Answer } from '../conformance/plugin/server.ts'
 
 export const base64 = (content: string | Uint8Array) => Buffer.from(content).toString('base64')
+export const sha256 = (content: string | Uint8Array): string =>
+  createHash('sha256').update(content).digest('hex')
+export const uploadId = ({ body }: Answer): string => (body as { upload_id: string }).upload_id
 
 /** Blobs are files, so that they can be counted. */
 export async function startFiles({
@@ -70,12 +75,34 @@ export async function startFiles({
         body: { filename: 'a.txt', mime: 'text/plain', content_base64: base64(content), ...more },
       }),
     async read({ token }: Account, uploaded: Answer): Promise<Record<string, unknown>> {
-      const { upload_id: id } = uploaded.body as { upload_id: string }
-      return (await server.call('GET', `/uploads/${id}`, { token })).body as Record<string, unknown>
+      const { body } = await server.call('GET', `/uploads/${uploadId(uploaded)}`, { token })
+      return body as Record<string, unknown>
     },
   }
 }
 export type FilesServer = Awaited<ReturnType<typeof startFiles>>
+
+/**
+ * Sends the parts and then nothing; answers the response, if there is one before the body has
+ * ended.
+ */
+export function beginUpload(
+  { base }: { readonly base: string },
+  { token }: Account,
+  headers: Readonly<Record<string, string>>,
+  parts: readonly string[],
+) {
+  const sending = request(`${base}/uploads`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+  })
+  const answered = new Promise<IncomingMessage>((resolve, reject) =>
+    sending.once('response', resolve).once('error', reject),
+  )
+  answered.catch(() => 'a client that goes away on purpose gets an error')
+  for (const part of parts) sending.write(part)
+  return { sending, answered }
+}
 
 /** Asks until it holds; the runner's time limit is the bound. */
 export async function until(holds: () => Promise<boolean> | boolean): Promise<void> {

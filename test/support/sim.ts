@@ -3,6 +3,7 @@
 // Every call of a port is two moments, before its effect and after it; at each of them a process
 // may die, or stand still until its leases are gone.
 import { uuids } from '#adapters/clock/lib/uuid7.ts'
+import { seeded } from '#adapters/clock/manual/seeded.ts'
 import type { Clock } from '#ports/clock.ts'
 
 /**
@@ -39,16 +40,6 @@ type Parked = {
 export type Moment = { readonly process: Process; readonly isAfter: boolean }
 type Timer = { readonly process: Process; readonly at: number; readonly go: () => void }
 
-/** Mulberry32: small and seeded; the same seed gives the same world. */
-export function seeded(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 const epochMs = Date.UTC(2030, 0, 1)
 
 export type World = ReturnType<typeof createWorld>

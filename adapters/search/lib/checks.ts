@@ -12,6 +12,8 @@ import {
 import type { Scalar, Where } from '#ports/storage.ts'
 import { isLanguage } from '../analysis/languages.ts'
 import { checkWhere } from '../../_shared/documents.ts'
+import { bytesOf, checkedId, isText, refuse, within } from './values.ts'
+import { unit } from './vectors.ts'
 
 export type Fields = Readonly<Record<string, Scalar>>
 export type Kinds = NonNullable<CollectionSpec['fields']>
@@ -33,16 +35,6 @@ export type CheckedQuery = {
 
 const namePattern = /^[a-z][a-zA-Z0-9_]*$/
 const kinds = ['string', 'number', 'boolean']
-const refuse = (field: string, why: string): Fault => fault('INVALID_FIELD', { field, why })
-const within = (field: string, value: unknown, min: number, max: number): number => {
-  if (!Number.isInteger(value) || (value as number) < min || (value as number) > max)
-    throw refuse(field, `a whole number from ${min} to ${max}`)
-  return value as number
-}
-/** Half a surrogate pair is refused: it would come back as another character. */
-const isText = (value: unknown): value is string =>
-  typeof value === 'string' && value.isWellFormed()
-const bytesOf = (text: string) => Buffer.byteLength(text)
 
 /** A name may have any characters; adapters derive a name of their own. */
 export function checkedCollection(collection: unknown): string {
@@ -85,38 +77,6 @@ const written = ({ languages, dimensions, fields }: Spec) =>
     Object.entries(fields).sort(([a], [b]) => (a < b ? -1 : 1)),
   ])
 export const sameSpec = (a: Spec, b: Spec): boolean => written(a) === written(b)
-
-function checkedId(id: unknown, field: string): string {
-  if (!isText(id) || id === '' || bytesOf(id) > limits.idBytesMax)
-    throw refuse(field, `a text of 1 to ${limits.idBytesMax} bytes`)
-  return id
-}
-
-/** Each number in single precision may be off by 2^-24 of itself, and so may a length of 1. */
-const unitOff = 2 ** -23
-/** Scales a vector to length 1, so that a dot product is the cosine. */
-export function unit(vector: readonly number[], dimensions: number, field: string): number[] {
-  if (dimensions === 0) throw refuse(field, 'the collection declares no dimensions')
-  if (!Array.isArray(vector) || vector.length !== dimensions)
-    throw refuse(field, `must hold ${dimensions} numbers`)
-  if (!vector.every(number => Number.isFinite(number)))
-    throw refuse(field, 'must hold finite numbers only')
-  // Numbers are scaled before they are squared, so that very large and very small ones survive.
-  const most = vector.reduce((max, number) => Math.max(max, Math.abs(number)), 0)
-  if (most === 0) throw refuse(field, 'must not be 0 in all dimensions')
-  const scaled = vector.map(number => number / most)
-  const length = Math.sqrt(scaled.reduce((sum, number) => sum + number * number, 0))
-  // The vector has length 1 already, as from an index. Scaling it again would change it a little
-  // each time.
-  if (
-    Math.abs(most * length - 1) <= unitOff &&
-    vector.every(number => Math.fround(number) === number)
-  )
-    return [...vector]
-  return scaled.map(number => number / length)
-}
-/** The vector in single precision, as an index holds it. */
-export const single = (vector: readonly number[]): number[] => vector.map(Math.fround)
 
 function checkedFields(fields: Fields, declared: Kinds, field: string): Fields {
   for (const name in fields) {

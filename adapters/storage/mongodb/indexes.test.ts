@@ -1,199 +1,25 @@
-// Several programs and one collection. An index that a living program wants stays, any other is
-// dropped, and one program at a time changes them.
-import { ObjectId, type Db } from 'mongodb'
+// Several programs and one collection: an index that a living program wants stays, any other is
+// dropped.
+import { ObjectId } from 'mongodb'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { hasCode } from '#contracts/faults.ts'
-import { collection } from '#ports/storage.ts'
-import { freshDatabase, mongoUrl } from '../../../test/support/databases/mongodb.ts'
-import { manualClock, type ManualClock } from '../../clock/manual.ts'
-import { systemClock } from '../../clock/system.ts'
+import {
+  inDatabase,
+  isGone,
+  isThere,
+  kept,
+  passes,
+  takesTwo,
+  type Programs,
+  wantAll,
+} from '../../../test/support/databases/index-programs.ts'
+import { mongoUrl } from '../../../test/support/databases/mongodb.ts'
+import { manualClock } from '../../clock/manual.ts'
 import { serverTime } from '../../_shared/mongodb/database.ts'
-import { beatMs, createIndexes, deadMs } from './indexes.ts'
-import { leaseMs } from '../../_shared/mongodb/lock.ts'
-
-const spec = (given: { unique?: string[][]; index?: string[][] }) =>
-  collection({ name: 'things', scope: 'platform', ...given })
-const kept = 'c_things'
-const lock = `indexes ${kept}`
-type Locked = { _id: string; owner: ObjectId; at: Date }
-type Programs = { _id: ObjectId; at: Date; all?: boolean; asks: Record<string, string[]> }
-
-async function inDatabase(
-  run: (at: {
-    db: Db
-    program(clock?: ManualClock): Promise<ReturnType<typeof createIndexes>>
-    names(): Promise<string[]>
-    locks(): Promise<Locked[]>
-  }) => Promise<void>,
-): Promise<void> {
-  const { connect, clean } = freshDatabase()
-  const ending: (() => Promise<void>)[] = []
-  const { db, close } = await connect()
-  ending.push(close)
-  try {
-    await run({
-      db,
-      async program(clock) {
-        const own = await connect()
-        const indexes = createIndexes({
-          db: own.db,
-          clock: clock ?? systemClock(),
-          log: () => undefined,
-        })
-        ending.push(() => indexes.close().then(own.close))
-        return indexes
-      },
-      names: async () =>
-        (await db.collection(kept).indexes())
-          .map(({ name }) => name!)
-          .filter(name => name !== '_id_')
-          .sort(),
-      locks: () => db.collection<Locked>('_locks').find().toArray(),
-    })
-  } finally {
-    for (const end of ending.reverse()) await end()
-    await clean()
-  }
-}
-const wantAll = (program: ReturnType<typeof createIndexes>, given: Parameters<typeof spec>[0]) =>
-  program.want(spec(given), kept)
-/** Moves the clock on, while servers answer in real time. */
-async function passes(
-  clock: ManualClock,
-  ms: number,
-  until: () => Promise<boolean>,
-  step = 1000,
-): Promise<void> {
-  for (let passed = 0; passed <= ms; passed += step) {
-    if (await until()) return
-    await clock.advance(step)
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
-  for (let tries = 0; tries < 300; tries++) {
-    if (await until()) return
-    await new Promise(resolve => setTimeout(resolve, 10))
-  }
-  assert.unreachable('in vain')
-}
-const isThere = (names: () => Promise<string[]>, name: string) => async () =>
-  (await names()).includes(name)
-const isGone = (names: () => Promise<string[]>, name: string) => async () =>
-  !(await names()).includes(name)
-const takesTwo = (db: Db, doc: object) =>
-  db
-    .collection(kept)
-    .insertMany([{ ...doc }, { ...doc }])
-    .then(
-      () => true,
-      () => false,
-    )
+import { beatMs, deadMs } from './indexes.ts'
 
 if (mongoUrl === undefined) test.skip('mongodb: indexes (MONGODB_URL is not set)', () => undefined)
 else {
-  test('six programs that begin at once make all their indexes and leave no lock', () =>
-    inDatabase(async ({ db, program, names, locks }) => {
-      const programs = await Promise.all(Array.from({ length: 6 }, () => program()))
-      await Promise.all(
-        programs.map((one, n) =>
-          wantAll(one, { unique: [['a', 'b'], [`u${n % 3}`]], index: [['c'], [`i${n}`]] }),
-        ),
-      )
-      assert.equal(await names(), [
-        'i_c',
-        'i_i0',
-        'i_i1',
-        'i_i2',
-        'i_i3',
-        'i_i4',
-        'i_i5',
-        'u_a_b',
-        'u_u0',
-        'u_u1',
-        'u_u2',
-      ])
-      assert.equal(await locks(), [])
-      assert.is(await takesTwo(db, { a: 1, b: 1 }), false)
-      assert.is(await takesTwo(db, { a: 1 }), true)
-    }))
-
-  test('a start with all its indexes takes no lock and waits for no dead holder elsewhere', () =>
-    inDatabase(async ({ db, program, locks }) => {
-      await wantAll(await program(), { unique: [['a']] })
-      await db.collection<Locked>('_locks').insertOne({
-        _id: 'indexes c_others',
-        owner: new ObjectId(),
-        at: new Date(await serverTime(db)),
-      })
-      const clock = manualClock()
-      await wantAll(await program(clock), { unique: [['a']] })
-      assert.is((await locks()).length, 1)
-    }))
-
-  test('who finds it locked waits for the holder, even if all indexes stand', () =>
-    inDatabase(async ({ db, program, locks }) => {
-      await wantAll(await program(), { unique: [['a']] })
-      await db
-        .collection<Locked>('_locks')
-        .insertOne({ _id: lock, owner: new ObjectId(), at: new Date(await serverTime(db)) })
-      const clock = manualClock()
-      const second = await program(clock)
-      let isDone = false
-      const wanting = wantAll(second, { unique: [['a']] }).then(() => {
-        isDone = true
-      })
-      for (let n = 0; n < 5; n++) {
-        await new Promise(resolve => setTimeout(resolve, 20))
-        await clock.advance(1000)
-      }
-      assert.is(isDone, false)
-      await db.collection<Locked>('_locks').deleteOne({ _id: lock })
-      await passes(clock, 10_000, async () => isDone)
-      await wanting
-      assert.equal(await locks(), [])
-    }))
-
-  test('a start waits a minute and a half for a holder, then fails and leaves its lock', () =>
-    inDatabase(async ({ db, program, names, locks }) => {
-      const owner = new ObjectId()
-      await db
-        .collection<Locked>('_locks')
-        .insertOne({ _id: lock, owner, at: new Date((await serverTime(db)) + 600_000) })
-      const clock = manualClock()
-      let refused: Error | undefined
-      void wantAll(await program(clock), { unique: [['a']] }).catch((error: Error) => {
-        refused = error
-      })
-      await passes(clock, 100_000, async () => refused !== undefined, 500)
-      assert.ok(hasCode(refused, 'UNAVAILABLE'))
-      assert.is(
-        refused!.message,
-        'The indexes of things is not available: another process has been at them for 90 s.',
-      )
-      assert.equal(await names().catch(() => []), [])
-      assert.equal(
-        (await locks()).map(one => String(one.owner)),
-        [String(owner)],
-      )
-    }))
-
-  test('one of two that wait takes over the lock of a dead holder after its lease', () =>
-    inDatabase(async ({ db, program, names, locks }) => {
-      await db.collection<Locked>('_locks').insertOne({
-        _id: lock,
-        owner: new ObjectId(),
-        at: new Date((await serverTime(db)) - leaseMs + 1500),
-      })
-      const clock = manualClock()
-      const two = await Promise.all([program(clock), program(clock)])
-      const since = performance.now()
-      let done = 0
-      for (const one of two) void wantAll(one, { unique: [['a']] }).then(() => done++)
-      await passes(clock, 60_000, async () => done === 2, 200)
-      assert.ok(performance.now() - since > 1200, 'before its lease ended')
-      assert.equal([await names(), await locks()], [['u_a'], []])
-    }))
-
   test('a unique index stays exactly as long as a living program asks for it', () =>
     inDatabase(async ({ db, program, names }) => {
       const clock = manualClock()
@@ -294,49 +120,6 @@ else {
       await wantAll(await program(), { unique: [['a']] })
       assert.equal(await names(), ['u_a', 'u_n'])
     }))
-
-  test('an index of other options for the same fields or name is made anew', () =>
-    inDatabase(async ({ db, program, names }) => {
-      const first = await program()
-      await wantAll(first, { unique: [['a', 'id']] })
-      await first.close()
-      const second = await program()
-      await wantAll(second, { index: [['a', 'id'], ['c']] })
-      assert.equal(await names(), ['i_a_id', 'i_c'])
-      await db.collection(kept).createIndex({ x: 1 }, { name: 'u_d' })
-      await db.collection(kept).createIndex({ e: 1 }, { name: 'u_e', unique: true })
-      await wantAll(await program(), { unique: [['d'], ['e']], index: [['c'], ['a', 'id']] })
-      assert.equal(
-        [
-          await takesTwo(db, { d: 1 }),
-          await takesTwo(db, { x: 1 }),
-          await takesTwo(db, { e: 1 }),
-          await takesTwo(db, { d: null, e: null }),
-        ],
-        [false, true, false, true],
-      )
-    }))
-
-  test("an operator's own index stays; it serves if it is the same, else it is named", () =>
-    inDatabase(async ({ db, program, names }) => {
-      await db.collection(kept).createIndexes([
-        { key: { c: 1, _id: 1 }, name: 'theirs' },
-        { key: { z: 1 }, name: 'more' },
-      ])
-      await wantAll(await program(), { index: [['c']] })
-      assert.equal(await names(), ['more', 'theirs'])
-      await db.collection(kept).createIndex({ a: 1 }, { name: 'plain' })
-      const why = await wantAll(await program(), { unique: [['a']] }).then(
-        () => 'it stands',
-        (error: Error) => error.message,
-      )
-      // A server before 5.0 allows one index for each key; a later one keeps both.
-      assert.ok(
-        why === 'it stands' ||
-          /^The index of a in c_things is not available: there is one by the name plain/.test(why),
-        why,
-      )
-      assert.ok((await names()).includes('plain'))
-    }))
 }
+
 test.run()

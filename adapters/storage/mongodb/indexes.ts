@@ -2,28 +2,21 @@
 // renews the note. So neither version of a rolling upgrade removes the other's indexes. An index
 // that no program wants is dropped, because an old unique index would refuse writes.
 import { isDeepStrictEqual } from 'node:util'
-import { MongoServerError, ObjectId, type Db } from 'mongodb'
-import { fault } from '#contracts/faults.ts'
+import { ObjectId, type Db } from 'mongodb'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Collection, Where } from '#ports/storage.ts'
+import type { Collection } from '#ports/storage.ts'
 import { createKeyedQueue } from '../../_shared/keyed-queue.ts'
-import { closed, orFault, serverTime, toFault } from '../../_shared/mongodb/database.ts'
-import { complete, sorting } from '../../_shared/mongodb/filters.ts'
+import { closed, orFault, serverTime } from '../../_shared/mongodb/database.ts'
 import { locksIn } from '../../_shared/mongodb/lock.ts'
+import { createIndexBuilds, type Wanted } from './index-builds.ts'
+import { indexesOf, isOurs, isSame, type Index } from './index-definitions.ts'
 
-type Index = {
-  readonly name: string
-  readonly key: Readonly<Record<string, unknown>>
-  readonly unique?: boolean
-  readonly partialFilterExpression?: object
-}
 /**
  * `asks`: names of indexes by collection. Until its first heartbeat a program asks for `all`
  * existing ones, which is one write instead of one for each collection.
  */
 type Program = { _id: ObjectId; at: Date; all: boolean; asks: Record<string, readonly string[]> }
-type Wanted = { readonly kept: string; readonly indexes: readonly Index[] }
 
 /**
  * How often a program renews its note, and when a silent program counts as dead, in milliseconds.
@@ -31,70 +24,6 @@ type Wanted = { readonly kept: string; readonly indexes: readonly Index[] }
 export const beatMs = 60_000,
   deadMs = 300_000
 const leaveMsMax = 1000
-/**
- * https://www.mongodb.com/docs/manual/reference/error-codes/: IndexOptionsConflict,
- * IndexKeySpecsConflict; NamespaceNotFound; IndexNotFound.
- */
-const conflicts = [85, 86]
-const noCollection = 26
-const noIndex = 27
-const hasNumber = (error: unknown, ...codes: readonly number[]) =>
-  error instanceof MongoServerError && codes.includes(Number(error.code))
-
-export function indexesOf({
-  unique = [],
-  index = [],
-  scope,
-  expires,
-}: Collection): readonly Index[] {
-  const key = (fields: readonly string[]) =>
-    Object.fromEntries(fields.map(field => [field === 'id' ? '_id' : field, 1 as const]))
-  const others = [...index, ...(expires === undefined ? [] : [[expires]])]
-  // A unique index is partial, and serves no query that names the organisation alone.
-  if (scope === 'tenant' && !others.some(([first]) => first === 'orgId')) others.push(['orgId'])
-  const all = [
-    ...unique.map(fields => ({
-      name: `u_${fields.join('_')}`,
-      key: key(fields),
-      unique: true,
-      partialFilterExpression: complete(fields),
-    })),
-    ...others.map(fields => ({
-      name: `i_${fields.join('_')}`,
-      key: key([...new Set([...fields, 'id'])]),
-    })),
-  ]
-  return [...new Map(all.map(one => [one.name, one])).values()]
-}
-
-/**
- * Sorts by the field, then by id. If a unique key is given except for this field, no two documents
- * have the same value of the field. That key's index does not end with the id, so it gives the
- * order only when the id is left out.
- */
-export function sortOf(
-  spec: Collection,
-  where: Where | undefined,
-  [field, direction]: readonly [string, 'asc' | 'desc'],
-): Record<string, 1 | -1> {
-  const given = Object.entries(where ?? {})
-    .filter(([, condition]) => typeof condition !== 'object')
-    .map(([name]) => name)
-  const isUnique = (spec.unique ?? []).some(
-    key => key.includes(field) && key.every(name => name === field || given.includes(name)),
-  )
-  return isUnique ? { [field]: direction === 'asc' ? 1 : -1 } : sorting(field, direction)
-}
-
-const isOurs = ({ name }: Index) => /^[ui]_/.test(name)
-const hasKeyOf = (a: Index, b: Index) =>
-  isDeepStrictEqual(Object.entries(a.key), Object.entries(b.key))
-/** Compares without the name: an index that an operator made under another name will do. */
-const isSame = (a: Index, b: Index) =>
-  hasKeyOf(a, b) &&
-  (a.unique === true) === (b.unique === true) &&
-  isDeepStrictEqual(a.partialFilterExpression ?? {}, b.partialFilterExpression ?? {})
-
 export function createIndexes({
   db,
   clock,
@@ -107,6 +36,7 @@ export function createIndexes({
   const programs = db.collection<Program>('_programs')
   const self = new ObjectId()
   const locks = locksIn(db, clock)
+  const { standing, create, drop } = createIndexBuilds(db, log)
   const lanes = createKeyedQueue()
   const wants = new Map<string, Wanted>()
   const waiting = new Set<string>()
@@ -116,14 +46,6 @@ export function createIndexes({
   let isPrecise = false
   let isSaid = false
 
-  const standing = async (kept: string): Promise<readonly Index[]> => {
-    try {
-      return (await db.collection(kept).indexes()) as readonly Index[]
-    } catch (error) {
-      if (hasNumber(error, noCollection)) return []
-      throw toFault(error)
-    }
-  }
   /**
    * Writes this program's note. The primary's acknowledgement is enough, and comes sooner: what a
    * fail-over loses is written again at the next heartbeat. Writes go one after the other.
@@ -164,56 +86,6 @@ export function createIndexes({
     )
     const asked = new Set(others.flatMap(({ asks }) => asks?.[name] ?? []))
     return others.some(({ all }) => all) ? [] : foreign.filter(one => !asked.has(one.name))
-  }
-  const drop = async (kept: string, { name }: Index): Promise<void> => {
-    await db
-      .collection(kept)
-      .dropIndex(name)
-      .catch((error: unknown) =>
-        hasNumber(error, noIndex) ? undefined : Promise.reject(toFault(error)),
-      )
-    log('info', 'mongodb.index_dropped', { collection: kept, index: name })
-  }
-  const create = async (
-    { kept, indexes }: Wanted,
-    found: readonly Index[],
-    renew: () => Promise<void>,
-  ): Promise<void> => {
-    // Indexes that exist by name are requested again, so that this call waits for one that is being
-    // built.
-    const asked = indexes.filter(
-      one => !found.some(there => isSame(there, one) && there.name !== one.name),
-    )
-    if (asked.length === 0) return
-    const make = () => db.collection(kept).createIndexes(asked as never)
-    try {
-      await make()
-    } catch (error) {
-      if (!hasNumber(error, ...conflicts)) throw toFault(error)
-      // An earlier version declared the index otherwise, under the same name or key. The server
-      // cannot change an index.
-      const rivals = found.filter(there =>
-        asked.some(one => (there.name === one.name || hasKeyOf(there, one)) && !isSame(there, one)),
-      )
-      const alien = rivals.find(one => !isOurs(one))
-      if (alien)
-        throw fault(
-          'UNAVAILABLE',
-          {
-            what: `The index of ${Object.keys(alien.key).join(', ')} in ${kept}`,
-            why:
-              `there is one by the name ${alien.name} with other options, which the server ` +
-              'did not make; drop it',
-          },
-          { cause: error },
-        )
-      for (const rival of rivals) {
-        await renew()
-        await drop(kept, rival)
-      }
-      await renew()
-      await orFault(make())
-    }
   }
   const settle = async (name: string): Promise<void> => {
     const wanted = wants.get(name)!

@@ -1,5 +1,4 @@
 // Content goes with the last document that refers to it, and no document is without its content.
-import { createHash } from 'node:crypto'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Queue } from '#ports/queue.ts'
@@ -8,7 +7,7 @@ import type { ScopedStorage, StorageEngine } from '#ports/storage.ts'
 import type { Clock } from '#ports/clock.ts'
 import { scopeBlobs } from '../../../kernel/scoped-ports/face.ts'
 import { scopeStorage } from '../../../kernel/scoped-ports/storage.ts'
-import { startFiles, until } from '../../../test/support/files-kit.ts'
+import { sha256, startFiles, until } from '../../../test/support/files-kit.ts'
 import { createKeeper } from './blobs.ts'
 import { Artifacts, Removals, Uploads } from '../collections.ts'
 import plugin from '../plugin.ts'
@@ -24,9 +23,8 @@ const clock = server.engine<Clock>('clock')
 const store: ScopedStorage = scopeStorage(storage, plugin)
 const blobs = scopeBlobs(engine)
 const keeper = createKeeper({ store, blobs, clock })
-const hashOf = (content: string | Uint8Array) => createHash('sha256').update(content).digest('hex')
 const has = async (content: string | Uint8Array) =>
-  (await engine.within(ann.org_id).stat(hashOf(content))) !== undefined
+  (await engine.within(ann.org_id).stat(sha256(content))) !== undefined
 const artifact = (key: string, content: string, sessionId: string) =>
   server.artifacts().create(scope, {
     key,
@@ -138,8 +136,8 @@ test('a list goes page by page, the oldest first', async () => {
     .list(scope, session, { limit: 2, cursor: first.next_cursor! })
   assert.equal([first.items.length, second.items.length, second.next_cursor], [2, 1, undefined])
   assert.equal(
-    [...first.items, ...second.items].map(({ sha256 }) => sha256).sort(),
-    ['a', 'b', 'c'].map(hashOf).sort(),
+    [...first.items, ...second.items].map(item => item.sha256).sort(),
+    ['a', 'b', 'c'].map(sha256).sort(),
   )
   assert.equal((await server.artifacts().list(other, session, {})).items, [])
 })
@@ -149,7 +147,7 @@ test('a document is written before its content; a failed one leaves no content',
   await keeper.put(scope, parts('in ', 'order'), {
     bytesMax: 100,
     refer: async ({ hash, bytes }) => {
-      assert.equal([hash, bytes], [hashOf('in order'), 8])
+      assert.equal([hash, bytes], [sha256('in order'), 8])
       seen = await has('in order')
     },
   })
@@ -182,7 +180,7 @@ test('a document is written before its content; a failed one leaves no content',
 })
 
 test('storing waits for a removal of the same content; a removal spares new content', async () => {
-  const hash = hashOf('contested')
+  const hash = sha256('contested')
   const own = store.tenant(scope)
   const removal = { id: clock.id(), orgId: scope.orgId, hash, createdAt: clock.now() }
   const document = {
@@ -233,7 +231,7 @@ test('the sweep finishes what a crash cut short, and leaves alone what is young'
   await storage.insert(Removals, {
     id: clock.id(),
     orgId: scope.orgId,
-    hash: hashOf('removal begun'),
+    hash: sha256('removal begun'),
     createdAt: long,
   })
   assert.is(

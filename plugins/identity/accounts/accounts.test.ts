@@ -8,15 +8,15 @@ import { manualClock } from '#adapters/clock/manual.ts'
 import { memoryMail } from '#adapters/mail/memory.ts'
 import type { StorageEngine } from '#ports/storage.ts'
 import { definePlugin } from '#kernel'
-import { loadPlugins } from '../../../kernel/management/sources.ts'
-import { startServer, type Answer } from '../../../test/conformance/plugin/server.ts'
+import { loadPlugins } from '../../../kernel/loading/sources.ts'
+import { startServer } from '../../../test/conformance/plugin/server.ts'
+import { codeOf } from '../../../test/support/identity-kit.ts'
 import { Accounts, type AccountsApi } from '../api.ts'
 import { Memberships, Users } from '../collections.ts'
 import { createPasswords } from '../passwords/passwords.ts'
 import { createSigningKey } from '../signin/signing-key.ts'
 
 const secret = 'a secret of more than thirty-two characters'
-const codeOf = ({ body }: Answer): string => (body as { code: string }).code
 
 /** A server, and the accounts service as another plugin sees it. */
 async function served(given: Record<string, unknown> = {}) {
@@ -184,6 +184,15 @@ test("an operator's account is verified, keeps its organisation, and is made onc
     ),
     'INVALID_FIELD',
   )
+  await server.stop()
+})
+test('a profile has a name that can be set and taken away', async () => {
+  const { server } = await served()
+  const { token } = await server.account()
+  for (const name of ['Ann', null]) {
+    const { body } = await server.call('PATCH', '/auth/me', { token, body: { name } })
+    assert.is((body as { name: string | null }).name, name)
+  }
   await server.stop()
 })
 test('a token of another signer or algorithm, unsigned or altered, is no token', async () => {

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
-import { manualClock } from '#adapters/clock/manual.ts'
 import type { StorageEngine } from '#ports/storage.ts'
-import { startServer, type Answer } from '../../../test/conformance/plugin/server.ts'
+import { codeOf, startIdentity, testsOn } from '../../../test/support/identity-kit.ts'
 import { Keys, Users, type Key } from '../collections.ts'
 
 type Created = {
@@ -13,14 +12,9 @@ type Created = {
   secret: string
   last_used_at: string | null
 }
-const codeOf = ({ body }: Answer): string => (body as { code: string }).code
 
-async function served(env: Record<string, string> = {}) {
-  const clock = manualClock()
-  const server = await startServer({
-    given: { clock },
-    env: { LIMITS_TOKEN_PER_MINUTE: '1000', ...env },
-  })
+async function served(env?: Readonly<Record<string, string>>) {
+  const { server, clock } = await startIdentity(env)
   const { token, user_id } = await server.account()
   const create = (name: string) => server.call('POST', '/api-keys', { token, body: { name } })
   const list = async () =>
@@ -28,15 +22,7 @@ async function served(env: Record<string, string> = {}) {
   const exchange = (api_key: string) => server.call('POST', '/auth/token', { body: { api_key } })
   return { server, clock, token, user_id, create, list, exchange }
 }
-const on = (
-  title: string,
-  run: (place: Awaited<ReturnType<typeof served>>) => Promise<void>,
-  env?: Record<string, string>,
-): void =>
-  test(title, async () => {
-    const place = await served(env)
-    await run(place).finally(() => place.server.stop())
-  })
+const on = testsOn(served)
 
 on('a key is shown once and kept as its hash', async ({ server, create, list, user_id }) => {
   const made = await create('ci')

@@ -1,13 +1,9 @@
 // API keys: shown once, kept as SHA-256, exchanged for access tokens.
 import { createHash } from 'node:crypto'
+import { activeKeysMax, type ApiKey, type CreatedApiKey } from '#contracts/api-keys.ts'
 import type { Caller } from '#contracts/contract.ts'
-import {
-  activeKeysMax,
-  type AccessToken,
-  type ApiKey,
-  type CreatedApiKey,
-} from '#contracts/identity.ts'
 import { fault, hasCode } from '#contracts/faults.ts'
+import type { AccessToken } from '#contracts/identity.ts'
 import type { Clock } from '#ports/clock.ts'
 import type { ScopedStorage, Store } from '#ports/storage.ts'
 import { Keys, reasons, type Key } from '../collections.ts'

@@ -2,24 +2,23 @@
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { manualClock } from '#adapters/clock/manual.ts'
-import { memoryMail } from '#adapters/mail/memory.ts'
-import { endServers, startServer } from '../../../test/conformance/plugin/server.ts'
 import { memoryLimits } from '#adapters/limits/memory.ts'
+import { endServers } from '../../../test/conformance/plugin/server.ts'
+import {
+  password,
+  startIdentity,
+  testsOn,
+  wrongCode,
+  type Pair,
+} from '../../../test/support/identity-kit.ts'
 import { createGuesses } from './guesses.ts'
 import { createFairSemaphore } from '../passwords/fair-semaphore.ts'
 
-type Pair = { access_token: string; refresh_token: string }
-const password = 'correct horse battery'
 const email = 'ann@example.org'
 const home = '192.0.2.1'
 
-async function served(env: Record<string, string> = {}) {
-  const clock = manualClock()
-  const mail = memoryMail()
-  const server = await startServer({
-    given: { clock, mail },
-    env: { TRUST_PROXY: '1', LIMITS_REGISTER_PER_HOUR: '1000', ...env },
-  })
+async function served(env: Readonly<Record<string, string>> = {}) {
+  const { server, mail, codeFor } = await startIdentity({ TRUST_PROXY: '1', ...env })
   const post = async (from: string, path: string, body: unknown, token?: string) => {
     const answer = await server.call('POST', path, {
       body,
@@ -28,25 +27,16 @@ async function served(env: Record<string, string> = {}) {
     })
     return { ...answer, code: (answer.body as { code?: string } | undefined)?.code }
   }
-  const letterCode = () =>
-    /\d{6}/.exec(mail.letters.findLast(({ to }) => to === email)?.text ?? '')?.[0] ?? ''
+  const letterCode = () => codeFor(email)
   const login = (from: string, word: string, more = {}) =>
     post(from, '/auth/login', { email, password: word, ...more })
   const signedUp = async (): Promise<Pair> => {
     await post(home, '/auth/register', { email, password })
     return (await post(home, '/auth/verify', { email, code: letterCode() })).body as Pair
   }
-  return { clock, mail, server, post, letterCode, login, signedUp }
+  return { mail, server, post, letterCode, login, signedUp }
 }
-const on = (
-  title: string,
-  run: (place: Awaited<ReturnType<typeof served>>) => Promise<void>,
-  env?: Record<string, string>,
-): void =>
-  test(title, async () => {
-    const place = await served(env)
-    await run(place).finally(() => place.server.stop())
-  })
+const on = testsOn(served)
 
 on(
   'wrong passwords from many addresses do not keep the owner out of a network that the ' +
@@ -150,9 +140,8 @@ on(
 on('wrong codes of strangers do not burn the code of its owner', async ({ post, letterCode }) => {
   await post(home, '/auth/register', { email, password })
   const code = letterCode()
-  const wrong = String((Number(code) + 1) % 1_000_000).padStart(6, '0')
   for (let n = 0; n < 40; n++)
-    await post(`198.51.100.${n % 6}`, '/auth/verify', { email, code: wrong })
+    await post(`198.51.100.${n % 6}`, '/auth/verify', { email, code: wrongCode(code) })
   assert.is((await post('198.51.100.1', '/auth/verify', { email, code })).status, 429)
   assert.is((await post(home, '/auth/verify', { email, code })).status, 200)
 })

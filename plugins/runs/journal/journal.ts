@@ -3,7 +3,8 @@
 import { fault } from '#kernel'
 import type { Eventlog, NewEvent } from '#ports/eventlog.ts'
 import { jsonBytes } from './bytes.ts'
-import { emptyState, foldOne, type State } from './state.ts'
+import { foldOne } from './fold.ts'
+import { emptyState, type State } from './state.ts'
 
 /** Reads the whole stream in bounded pages. */
 export async function readState(log: Eventlog, stream: string): Promise<State> {

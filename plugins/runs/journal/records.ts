@@ -18,7 +18,7 @@ export type Ending = {
 }
 /** What a model call is for: the answer that the user reads, a plan, or one step of it. */
 export type Purpose = 'answer' | 'plan' | 'work'
-/** How a model call that broke off goes on; see steps/resume-plan.ts. */
+/** How a model call that broke off goes on; see steps/model-call/resume-plan.ts. */
 export type Plan = 'resume' | 'accept' | 'prefill' | 'instruct' | 'regenerate' | 'restart'
 
 /**

@@ -3,21 +3,12 @@ import fc from 'fast-check'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { Message } from '#ports/models.ts'
-import { dataOf, endEngines, startEngine, typesOf } from '../../../test/support/engine.ts'
-import {
-  called,
-  ends,
-  lastWords,
-  resultsIn,
-  says,
-  text,
-} from '../../../test/support/scripted-model.ts'
-import type { Tool } from '../api.ts'
+import { callsAccepted, folded } from '../../../test/support/runs/records.ts'
 import { contextOf, type Cut } from './context.ts'
 import type { Conversation } from './conversation.ts'
 import { estimateTokens } from '../price.ts'
-import { event, stepBegins, modelCallAccepted, toolWhole } from '../journal/records.ts'
-import { emptyState, foldOne, type State } from '../journal/state.ts'
+import { event, stepBegins, toolWhole } from '../journal/records.ts'
+import type { State } from '../journal/state.ts'
 
 type Sizes = {
   context: number
@@ -33,13 +24,7 @@ function stateWith(results: readonly number[]): State {
   const records = results.flatMap((length, step) => [
     ...(step > 0 ? [stepBegins({ step, purpose: 'answer' as const })] : []),
     toolWhole({ step, attempt: 1, call: { id: `c${step}`, name: 'look', arguments: {} } }),
-    modelCallAccepted({
-      step,
-      attempt: 1,
-      finish: 'tool_calls',
-      input_tokens: 1,
-      output_tokens: 1,
-    }),
+    callsAccepted(step),
     event('tool_result', {
       step,
       call_id: `c${step}`,
@@ -50,10 +35,7 @@ function stateWith(results: readonly number[]): State {
       artifact_id: null,
     }),
   ])
-  return records.reduce(
-    (state, record, i) => foldOne(state, { ...record, seq: i + 1 }),
-    emptyState(),
-  )
+  return folded(...records)
 }
 function given({ context, output, request, past, files, results }: Sizes) {
   const run = {
@@ -242,110 +224,4 @@ test('old results give way first; files leave the past its part', () => {
   )
 })
 
-const long: Tool = {
-  name: 'long',
-  description: 'Says much.',
-  parameters: { type: 'object' },
-  effect: 'none',
-  run: () => ({ content: words(1500, 'r') }),
-}
-const short: Tool = { ...long, name: 'short', run: () => ({ content: 'r' }) }
-const small = { contextTokens: 800, outputTokensMax: 100 }
-test('a conversation beyond the window goes on; readers are told once what is left', async () => {
-  const engine = await startEngine(
-    request => {
-      const tool = { look: 'long', brief: 'short' }[lastWords(request)]
-      const heard = resultsIn(request).length
-      return tool && heard < 2
-        ? [[text('I look. '), called(`c${heard}`, tool), ...ends('tool_calls')]]
-        : says(words(1350, 's'))
-    },
-    { model: small, tools: [long, short] },
-  )
-  const { run_id: id, session_id } = await engine.chat('first')
-  await engine.read(id)
-  assert.not.ok(typesOf(await engine.answered('second', { session_id })).includes('context_cut'))
-  const third = await engine.answered('third', { session_id })
-  const contents = (asked: number) =>
-    engine.model.requests[asked]!.messages.slice(1).map(({ content }) => content.slice(0, 6))
-  assert.equal(
-    [dataOf(third, 'context_cut'), typesOf(third)[0]],
-    [[{ ...nothingCut, dropped_messages: 2 }], 'context_cut'],
-  )
-  assert.equal(
-    [contents(1), contents(2)],
-    [
-      ['first', 'ssssss', 'second'],
-      ['second', 'ssssss', 'third'],
-    ],
-  )
-  // Results of this run displace the past, then are shortened themselves.
-  const fourth = await engine.answered('look', { session_id })
-  const told = dataOf(fourth, 'context_cut')
-  assert.equal(told, [
-    { ...nothingCut, dropped_messages: 4 },
-    { ...nothingCut, dropped_messages: 6 },
-    { ...nothingCut, dropped_messages: 6, shortened_results: 1 },
-  ])
-  assert.equal(typesOf(fourth), [
-    'context_cut',
-    'token',
-    'tool_call',
-    'tool_result',
-    'context_cut',
-    'token',
-    'token',
-    'tool_call',
-    'tool_result',
-    'context_cut',
-    'token',
-    'token',
-    'usage',
-    'done',
-  ])
-  assert.equal(
-    resultsIn(engine.model.requests[5]!).map(result => result.length === 1500),
-    [false, true],
-  )
-  const fifth = await engine.answered('brief', { session_id })
-  assert.equal(
-    [typesOf(fifth).filter(type => type === 'tool_result').length, dataOf(fifth, 'context_cut')],
-    [2, [{ ...nothingCut, dropped_messages: 6 }]],
-    'what is cut alike in the next call is not told again',
-  )
-  await engine.stop()
-})
-
-test('a file that does not fit is cut, and told of', async () => {
-  const engine = await startEngine(() => says('read'), { model: small })
-  const content_base64 = Buffer.from(words(4000, 'The harbour was dredged. ')).toString('base64')
-  const { token } = engine.who
-  const { upload_id: upload } = (
-    await engine.call('POST', '/uploads', {
-      token,
-      body: { filename: 'a.txt', mime: 'text/plain', content_base64 },
-    })
-  ).body as { upload_id: string }
-  const list = await engine.answered('read', { attachments: [upload] })
-  const [first] = engine.model.requests
-  assert.equal(dataOf(list, 'context_cut'), [
-    { ...nothingCut, dropped_attachment_characters: 4000 - first!.attachments![0]!.text.length },
-  ])
-  assert.ok(
-    first!.attachments![0]!.text.length > 500 &&
-      estimateTokens(first!.messages, first!.attachments) <= 700,
-  )
-  await engine.stop()
-})
-
-test('a request that is longer than the window is refused before anything is held', async () => {
-  const engine = await startEngine(() => says('ok'), { model: small })
-  const refused = await engine.start(words(3300, 'q'))
-  assert.is(refused.status, 400)
-  assert.match((refused.body as { detail: string }).detail, /^message: .*about 800 tokens/)
-  assert.equal(await engine.balance(), { balance: 1000, held: 0, available: 1000 })
-  await engine.stop()
-})
-
-test.after(endEngines)
 test.run()

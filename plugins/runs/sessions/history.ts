@@ -10,7 +10,8 @@ import type { Quota } from '../retention/run-quota.ts'
 import type { SessionService } from './sessions.ts'
 import { unstick } from './session-queue.ts'
 import type { Texts } from '../journal/texts.ts'
-import { placeOf, type Transcripts } from './transcripts.ts'
+import { placeOf } from './transcript-passages.ts'
+import type { Transcripts } from './transcripts.ts'
 
 type Deps = {
   store: ScopedStorage

@@ -7,7 +7,9 @@ import type { Hit } from '#ports/search.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, Sessions } from '../collections.ts'
 import type { SessionService } from './sessions.ts'
-import { partsOf, placeOf, transcripts, type Transcripts } from './transcripts.ts'
+import { transcripts } from './transcript-index.ts'
+import { partsOf, placeOf } from './transcript-passages.ts'
+import type { Transcripts } from './transcripts.ts'
 
 /** Matches that are shown for one conversation. */
 const matchesMax = 3

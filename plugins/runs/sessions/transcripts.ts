@@ -1,9 +1,9 @@
-// Keeps the texts of conversations in the search index: written when a run ends, removed with the
-// run. A mark on the run's document ensures it; the call after a run's end is a hint.
+// Decides when the texts of conversations enter the search index: written when a run ends, removed
+// with the run. A mark on the run's document ensures it; the call after a run's end is a hint.
 import { hasCode } from '#kernel'
 import type { Log } from '#ports/adapter.ts'
 import type { Clock } from '#ports/clock.ts'
-import type { Passage, ScopedSearch, SharedPassages } from '#ports/search.ts'
+import type { ScopedSearch } from '#ports/search.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
 import {
   Runs,
@@ -16,105 +16,18 @@ import {
 } from '../collections.ts'
 import type { RunsConfig } from '../config.ts'
 import type { Texts } from '../journal/texts.ts'
+import { createTranscriptIndex, runsTogether, transcripts, type Org } from './transcript-index.ts'
 
 export const transcriptsReason =
   'search: conversations that the index does not hold yet, or still holds, of every organisation'
-/**
- * The collection in the index. Words are not stemmed: a message does not tell its language, and
- * names have no stem.
- */
-export const transcripts = 'conversations',
-  spec = { languages: ['none'] } as const
-/**
- * Messages are indexed in pieces. Each piece fits into a passage, and takes a few milliseconds at
- * most.
- */
-const pieceChars = 20_000
-/** A piece ends at a space, if one is among its last characters. */
-const spaceChars = 200
-/** Bounds of one call to the index. */
-const batchChars = 1_000_000
-const batchPassages = 500
 /** Runs that wait in this process to be indexed. Others are found by their mark. */
 const waitingMax = 5000
-const runsTogether = 200
 /** Background work reads so many runs at a time, and so many pages in one pass. */
 const pageRuns = 200
 const pagesAtOnce = 25
 /** Work that is older than so many milliseconds was left by its process. */
 const staleMs = 60_000
 
-export const placeOf = {
-  user: (userId: string) => `${userId}/`,
-  session: ({ userId, id }: Pick<Session, 'userId' | 'id'>) => `${userId}/${id}/`,
-  run: ({ userId, sessionId, id }: Pick<Run, 'userId' | 'sessionId' | 'id'>) =>
-    `${userId}/${sessionId}/${id}/`,
-  /** Sorts before every run of the session. */
-  title: (session: Pick<Session, 'userId' | 'id'>) => `${placeOf.session(session)}!`,
-}
-const titleOf = (session: Session): Passage => ({
-  id: placeOf.title(session),
-  text: session.title.toWellFormed(),
-})
-
-type Role = 'user' | 'assistant'
-/** The role whose text a piece is, as the last part of its id begins. */
-const signs: Readonly<Record<Role, string>> = { user: 'm', assistant: 'r' }
-type Parts = {
-  readonly sessionId: string
-  readonly run: { readonly id: string; readonly role: Role } | undefined
-}
-/** Splits an id that was made here. The id of a title has no run. */
-export function partsOf(id: string): Parts {
-  const [, sessionId = '', runId = '!', piece = ''] = id.split('/')
-  if (runId === '!') return { sessionId, run: undefined }
-  return {
-    sessionId,
-    run: { id: runId, role: piece.startsWith(signs.user) ? 'user' : 'assistant' },
-  }
-}
-
-function* piecesOf(text: string, charsMax: number): Generator<string> {
-  const all = text.slice(0, charsMax).toWellFormed()
-  for (let at = 0; at < all.length; ) {
-    const end = Math.min(all.length, at + pieceChars)
-    const space = end < all.length ? all.lastIndexOf(' ', end) : -1
-    const cut = space > Math.max(at, end - spaceChars) ? space : end
-    yield all.slice(at, cut).toWellFormed()
-    at = cut
-  }
-}
-function passagesOf(run: Run, charsMax: number): Passage[] {
-  const place = placeOf.run(run)
-  const pieces = (role: Role, text: string) =>
-    Array.from(
-      piecesOf(text, charsMax),
-      (piece, n): Passage => ({
-        id: `${place}${signs[role]}${String(n).padStart(4, '0')}`,
-        text: piece,
-      }),
-    )
-  return [
-    ...pieces('user', run.request.message),
-    ...(run.answerCut ? [] : pieces('assistant', run.answer ?? '')),
-  ]
-}
-const batches = function* (passages: readonly Passage[]): Generator<Passage[]> {
-  for (let at = 0; at < passages.length; ) {
-    let end = at
-    let chars = 0
-    while (
-      end < passages.length &&
-      end - at < batchPassages &&
-      (end === at || chars + passages[end]!.text.length <= batchChars)
-    )
-      chars += passages[end++]!.text.length
-    yield passages.slice(at, end)
-    at = end
-  }
-}
-
-type Org = { readonly orgId: string }
 type Deps = {
   readonly store: ScopedStorage
   readonly search: ScopedSearch
@@ -127,77 +40,16 @@ type Deps = {
 export type Transcripts = ReturnType<typeof createTranscripts>
 
 export function createTranscripts({ store, search, texts, clock, log, config, signal }: Deps) {
+  const index = createTranscriptIndex({ store, search, texts, config, signal })
   // Holds ids, not documents. Documents that wait would outlive the young generation, and cost the
   // garbage collector more than reading them again.
   const waiting = new Map<string, Org>()
-  let defined: Promise<void> | undefined
   let isWorking = false
 
-  /**
-   * Returns the index, and creates its collection once. A failure is tried again at the next call.
-   */
-  const indexOf = async (scope: Org): Promise<SharedPassages> => {
-    const index = search.shared(scope)
-    defined ??= index.define(transcripts, spec).catch((error: unknown) => {
-      defined = undefined
-      throw error
-    })
-    await defined
-    return index
-  }
-  const put = async (index: SharedPassages, passages: readonly Passage[]): Promise<void> => {
-    for (const batch of batches(passages))
-      for (const { error } of (await index.index(transcripts, batch, { signal })).errors)
-        throw error
-  }
-  /** Writes the titles of these conversations. */
-  const writeTitles = async (scope: Org, sessions: readonly Session[]): Promise<void> => {
-    if (sessions.length === 0) return
-    await put(await indexOf(scope), sessions.map(titleOf))
-    for (const { id, title, unindexed } of sessions) {
-      if (unindexed !== undefined)
-        await store
-          .tenant(scope)
-          .update(Sessions, id, { unset: ['unindexed'] }, { if: { title, unindexed } })
-    }
-  }
-  /**
-   * Writes runs of one organisation, at most `runsTogether`. A copy's texts are indexed at its
-   * source. Texts of runs that were removed meanwhile are removed again.
-   */
-  const write = async (scope: Org, runs: readonly Run[]): Promise<void> => {
-    const closed = runs.filter(({ phase }) => phase === 'closed')
-    const ids = closed.map(({ id }) => id)
-    if (ids.length === 0) return
-    const index = await indexOf(scope)
-    const own = store.tenant(scope)
-    const removeUnder = (prefix: string) => index.remove(transcripts, { where: { id: { prefix } } })
-    for (const run of closed)
-      if (run.answerCut) await removeUnder(placeOf.run(run) + signs.assistant)
-    const passages = (run: Run) => passagesOf(run, config.search_chars_max)
-    const withTexts = closed.filter(({ source }) => source === undefined)
-    await put(index, withTexts.filter(({ long }) => long === undefined).flatMap(passages))
-    for (const run of withTexts)
-      if (run.long !== undefined) await put(index, passages(await texts.whole(run)))
-    // A mark that was renewed meanwhile stays: that change was not written here.
-    const marked = Math.max(...closed.map(({ unindexed = 0 }) => unindexed))
-    await own.updateMany(
-      Runs,
-      { id: { in: ids }, unindexed: { lte: marked } },
-      { unset: ['unindexed'] },
-    )
-    if ((await own.count(Runs, { id: { in: ids } })) === ids.length) return
-    const left = new Set(
-      (await own.find(Runs, { where: { id: { in: ids } }, limit: runsTogether })).items.map(
-        ({ id }) => id,
-      ),
-    )
-    for (const run of closed) if (!left.has(run.id)) await removeUnder(placeOf.run(run))
-  }
   const writeAll = async (runs: readonly Run[]): Promise<void> => {
     for (const [orgId, some] of Map.groupBy(runs, run => run.orgId))
       for (let at = 0; at < some.length; at += runsTogether)
-        await write({ orgId }, some.slice(at, at + runsTogether))
+        await index.write({ orgId }, some.slice(at, at + runsTogether))
   }
   /** Writes the titles of conversations that these runs opened. */
   const writeTitlesOf = async (runs: readonly Run[]): Promise<void> => {
@@ -207,7 +59,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
       const { items } = await store
         .tenant({ orgId })
         .find(Sessions, { where: { id: { in: ids } }, limit: pageRuns })
-      await writeTitles({ orgId }, items)
+      await index.writeTitles({ orgId }, items)
     }
   }
   /**
@@ -256,7 +108,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
       const { items } = await store
         .tenant({ orgId })
         .find(Runs, { where: { id: { in: ids } }, limit: runsTogether })
-      await write({ orgId }, items)
+      await index.write({ orgId }, items)
     }
   }
   const failed = (error: unknown) => void (signal.aborted || log('warn', 'search', { error }))
@@ -275,12 +127,12 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
       })
   }
   const remove = async ({ id, orgId, prefix }: SearchRemoval): Promise<void> => {
-    await (await indexOf({ orgId })).remove(transcripts, { where: { id: { prefix } } })
+    await index.remove({ orgId }, prefix)
     await store.tenant({ orgId }).remove(SearchRemovals, id)
   }
 
   return {
-    indexOf,
+    indexOf: index.indexOf,
     /** An installation without runs needs no backfill. */
     async begin(): Promise<void> {
       const all = store.system(transcriptsReason)
@@ -304,7 +156,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
     },
     /** The title has changed. The session's document carries the mark. */
     renamed(session: Session): void {
-      void writeTitles(session, [session]).catch(failed)
+      void index.writeTitles(session, [session]).catch(failed)
     },
     /** Does what other processes left undone, and the backfill. Each part is bounded. */
     async catchUp(): Promise<void> {
@@ -325,7 +177,7 @@ export function createTranscripts({ store, search, texts, clock, log, config, si
         limit: pageRuns,
       })
       for (const [orgId, sessions] of Map.groupBy(renamed, session => session.orgId))
-        await writeTitles({ orgId }, sessions)
+        await index.writeTitles({ orgId }, sessions)
       for (const removal of (
         await all.find(SearchRemovals, {
           where: { createdAt: olderThan },

@@ -12,56 +12,25 @@ import type { Run } from '../collections.ts'
 const marksMax = 64
 type Marks = { readers: number; readonly at: { readonly seq: number; readonly ms: number }[] }
 export type RunMetrics = ReturnType<typeof createRunMetrics>
+type SlotCounts = {
+  counts(): { readonly active: number; readonly waiting: number; readonly organisations: number }
+  shed(): number
+}
+type Register = KernelInfo['metrics']
 type Deps = {
   host: KernelInfo
   clock: Clock
-  slots: {
-    counts(): { readonly active: number; readonly waiting: number; readonly organisations: number }
-    shed(): number
-  }
+  slots: SlotCounts
 }
 
-export function createRunMetrics({ host, clock, slots }: Deps) {
-  const registers = [host.metrics]
-  const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-    new Counter({ name, help, labelNames, registers })
-  const started = counter('runs_started_total', 'Runs that were admitted here.')
-  const ended = counter('runs_ended_total', 'Runs that ended here, by status.', 'status')
-  const takenOver = counter(
-    'runs_takeovers_total',
-    'Leases taken over from a driver that had fallen silent.',
-  )
-  const firstEvent = new Histogram({
-    name: 'runs_first_event_seconds',
-    help: 'From the admission of a run that need not queue to its first event.',
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30],
-    registers,
-  })
-  const lag = new Histogram({
-    name: 'runs_stream_lag_seconds',
-    help: 'From the append of events to their delivery to a reader, where one process does both.',
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
-    registers,
-  })
-  const compacted = counter('runs_compacted_total', 'Ended runs whose logs were compacted.')
-  const bytesBefore = counter(
-    'runs_compacted_bytes_before_total',
-    'Bytes of events in these logs before.',
-  )
-  const bytesAfter = counter(
-    'runs_compacted_bytes_after_total',
-    'Bytes of events in these logs after.',
-  )
-  const trimmed = counter(
-    'runs_events_trimmed_total',
-    'Events of ended runs that retention forgot.',
-    'reason',
-  )
-  const freed = counter(
-    'runs_events_freed_bytes_total',
-    'Bytes of events that retention freed.',
-    'reason',
-  )
+const counters =
+  (register: Register) =>
+  <L extends string>(name: string, help: string, ...labelNames: L[]) =>
+    new Counter({ name, help, labelNames, registers: [register] })
+
+/** Counts what waits and runs when somebody asks for it. */
+function registerSlots(register: Register, slots: SlotCounts): void {
+  const registers = [register]
   new Gauge({
     name: 'runs_active',
     help: 'Runs driven now (active), and those that wait for a place (waiting).',
@@ -90,12 +59,31 @@ export function createRunMetrics({ host, clock, slots }: Deps) {
       this.inc(slots.shed())
     },
   })
+}
 
-  const followed = new Map<string, Marks>()
+/** What retention removed of ended runs. */
+function createRetentionMetrics(register: Register) {
+  const counter = counters(register)
+  const compacted = counter('runs_compacted_total', 'Ended runs whose logs were compacted.')
+  const bytesBefore = counter(
+    'runs_compacted_bytes_before_total',
+    'Bytes of events in these logs before.',
+  )
+  const bytesAfter = counter(
+    'runs_compacted_bytes_after_total',
+    'Bytes of events in these logs after.',
+  )
+  const trimmed = counter(
+    'runs_events_trimmed_total',
+    'Events of ended runs that retention forgot.',
+    'reason',
+  )
+  const freed = counter(
+    'runs_events_freed_bytes_total',
+    'Bytes of events that retention freed.',
+    'reason',
+  )
   return {
-    started: () => started.inc(),
-    ended: (status: string) => ended.inc({ status }),
-    takenOver: () => takenOver.inc(),
     compacted(bytes: number, keptBytes: number) {
       compacted.inc()
       bytesBefore.inc(bytes)
@@ -106,6 +94,26 @@ export function createRunMetrics({ host, clock, slots }: Deps) {
       trimmed.inc({ reason }, events)
       freed.inc({ reason }, bytes)
     },
+  }
+}
+
+/** How soon events reach their readers. */
+function createDeliveryMetrics(register: Register, clock: Clock) {
+  const registers = [register]
+  const firstEvent = new Histogram({
+    name: 'runs_first_event_seconds',
+    help: 'From the admission of a run that need not queue to its first event.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30],
+    registers,
+  })
+  const lag = new Histogram({
+    name: 'runs_stream_lag_seconds',
+    help: 'From the append of events to their delivery to a reader, where one process does both.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5],
+    registers,
+  })
+  const followed = new Map<string, Marks>()
+  return {
     /** Measures the appends of a driver's journal. `fresh`: nothing of the run was shown before. */
     appends(
       { id, createdAt, placedAs }: Run,
@@ -138,5 +146,25 @@ export function createRunMetrics({ host, clock, slots }: Deps) {
         },
       }
     },
+  }
+}
+
+export function createRunMetrics({ host: { metrics }, clock, slots }: Deps) {
+  const counter = counters(metrics)
+  const started = counter('runs_started_total', 'Runs that were admitted here.')
+  const ended = counter('runs_ended_total', 'Runs that ended here, by status.', 'status')
+  const takenOver = counter(
+    'runs_takeovers_total',
+    'Leases taken over from a driver that had fallen silent.',
+  )
+  const delivery = createDeliveryMetrics(metrics, clock)
+  const retention = createRetentionMetrics(metrics)
+  registerSlots(metrics, slots)
+  return {
+    started: () => started.inc(),
+    ended: (status: string) => ended.inc({ status }),
+    takenOver: () => takenOver.inc(),
+    ...retention,
+    ...delivery,
   }
 }

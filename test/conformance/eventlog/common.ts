@@ -7,6 +7,8 @@ export type On = (title: string, run: (log: EventlogEngine) => Promise<void>) =>
 export const event = (n: number): NewEvent => ({ type: 'delta', data: { n } })
 export const events = (count: number, from = 1): NewEvent[] =>
   Array.from({ length: count }, (_, n) => event(from + n))
+export const range = (from: number, to: number) =>
+  Array.from({ length: Math.max(0, to - from + 1) }, (_, n) => from + n)
 export const seqs = (list: readonly LoggedEvent[]) => list.map(({ seq }) => seq)
 
 /** The event of that seq, which is the log's last, as the follower is handed it. */

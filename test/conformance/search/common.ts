@@ -25,6 +25,12 @@ export const mixed: CollectionSpec = {
   fields: { folder: 'string', page: 'number', open: 'boolean' },
 }
 
+/** Drops every collection of both organisations. */
+export const emptied = async (engine: SearchEngine): Promise<void> => {
+  for (const org of [ownOrg, otherOrg])
+    for (const name of await engine.within(org).collections()) await engine.within(org).drop(name)
+}
+
 export async function index(
   passages: Passages,
   collection: string,
@@ -38,17 +44,6 @@ export const idsOf = async (
   collection: string,
   query: SearchQuery,
 ): Promise<string[]> => (await passages.query(collection, query)).hits.map(({ id }) => id)
-
-/** Numbers that look random and are the same in every run: mulberry32. */
-export function numbers(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let hash = Math.imul(state ^ (state >>> 15), 1 | state)
-    hash = (hash + Math.imul(hash ^ (hash >>> 7), 61 | hash)) ^ hash
-    return ((hash ^ (hash >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
 
 /** How a plugin keeps what its documents say, and finds it again. */
 export async function answerFrom(

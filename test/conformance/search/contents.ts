@@ -1,9 +1,10 @@
 // What moves a search index needs of it: everything that it holds, read out page by page, and the
 // same wherever it is indexed again.
 import assert from 'node:assert/strict'
+import { seeded } from '#adapters/clock/manual/seeded.ts'
 import type { CollectionSpec, Contents, Passage, SearchEngine } from '#ports/search.ts'
 import { refuses } from '../runner.ts'
-import { index, mixed, numbers, ownOrg, otherOrg, plain, type On } from './common.ts'
+import { index, mixed, ownOrg, otherOrg, plain, type On } from './common.ts'
 
 const orgs = [ownOrg, otherOrg]
 
@@ -112,7 +113,7 @@ export function contentsOf(on: On): void {
   on(
     'what was read out and is indexed again is read out the same, number by number',
     async (passages, engine) => {
-      const next = numbers(23)
+      const next = seeded(23)
       const list = Array.from({ length: 400 }, (_, at): Passage => {
         const vector = [next() * 2 - 1, next() * 1e-3, next() * 2 - 1]
         const length = Math.hypot(...vector)

@@ -1,4 +1,5 @@
-// node --test: the plugin beside the real platform, in memory.
+// The plugin with the real platform, in memory. It runs under node --test, so no other package is needed.
+// The platform's own tests use uvu and end with test.run(); the kits take the test function of either.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pluginConformance, testPlugin } from 'agent-platform/kit/harness'

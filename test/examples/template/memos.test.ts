@@ -1,3 +1,4 @@
+// Like all tests of this repository it uses uvu, which runs nothing before `test.run()`.
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { pluginConformance, testPlugin } from '../../conformance/plugin/harness.ts'

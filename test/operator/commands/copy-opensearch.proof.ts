@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { seeded } from '#adapters/clock/manual/seeded.ts'
 import { sqliteSearch } from '#adapters/search/sqlite.ts'
 import { openSearch } from '#adapters/search/opensearch.ts'
 import { systemClock } from '#adapters/clock/system.ts'
@@ -13,7 +14,7 @@ import { copy, type CopyAnswer } from '../../support/installation/installation.t
 import { opening } from '../../conformance/opening.ts'
 import { freshPrefix, openSearchUrl } from '../../support/databases/opensearch.ts'
 import { commandLine } from '../../support/process.ts'
-import { index, numbers, ownOrg, otherOrg } from '../../conformance/search/common.ts'
+import { index, ownOrg, otherOrg } from '../../conformance/search/common.ts'
 
 const told = ({ compared }: CopyAnswer) =>
   compared
@@ -38,7 +39,7 @@ const words = [
 ]
 const spec: CollectionSpec = { languages: ['en', 'de'], dimensions, fields: { page: 'number' } }
 const listOf = (count: number, seed: number): Passage[] => {
-  const next = numbers(seed)
+  const next = seeded(seed)
   return Array.from({ length: count }, (_, at) => ({
     id: `p${at}`,
     text: Array.from(
@@ -52,7 +53,7 @@ const listOf = (count: number, seed: number): Passage[] => {
 }
 /** What people would find. */
 async function answersOf(engine: SearchEngine) {
-  const next = numbers(99)
+  const next = seeded(99)
   const vector = Array.from({ length: dimensions }, () => next() - 0.5)
   const asked = [
     { text: 'run book' },

@@ -10,7 +10,7 @@ import * as assert from 'uvu/assert'
 import { helpOf } from '../../../kernel/cli/settings-help.ts'
 import { readConfig } from '../../../kernel/settings/settings.ts'
 import ops from '../../../plugins/ops/plugin.ts'
-import { loadPlugins } from '../../../kernel/management/sources.ts'
+import { loadPlugins } from '../../../kernel/loading/sources.ts'
 import { runMain } from '../../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-settings-'))

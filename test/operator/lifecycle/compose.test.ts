@@ -7,7 +7,7 @@ import { Ajv2019 as Ajv } from 'ajv/dist/2019.js'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { helpOf } from '../../../kernel/cli/settings-help.ts'
-import { loadPlugins } from '../../../kernel/management/sources.ts'
+import { loadPlugins } from '../../../kernel/loading/sources.ts'
 import { readCompose } from '../../support/compose.ts'
 
 const compose = readCompose()

@@ -7,7 +7,7 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import type { PluginStatus } from '#kernel'
 import { createCrashes } from '../../../kernel/loading/crashes.ts'
-import { builtInDir } from '../../../kernel/management/sources.ts'
+import { builtInDir } from '../../../kernel/loading/sources.ts'
 import { commandLine, endProcesses, startProcess } from '../../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-crashes-'))

@@ -1,5 +1,4 @@
 // HTTPS by two settings, plain HTTP redirected, and metrics on a port of their own.
-import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { get as getPlain, type IncomingMessage } from 'node:http'
 import { get } from 'node:https'
@@ -9,34 +8,13 @@ import { join } from 'node:path'
 import { connect, type SecureVersion } from 'node:tls'
 import { test } from 'uvu'
 import * as assert from 'uvu/assert'
+import { selfSigned, whereOpenssl } from '../../support/certificate.ts'
 import { endProcesses, freePort, startProcess } from '../../support/process.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'agent-platform-tls-'))
-const whereOpenssl = spawnSync('openssl', ['version']).status === 0 ? test : test.skip
 
-whereOpenssl('the API speaks TLS 1.2 or newer, and plain HTTP is sent there', async () => {
-  const [cert, key] = [join(home, 'cert.pem'), join(home, 'key.pem')]
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'rsa:2048',
-      '-nodes',
-      '-keyout',
-      key,
-      '-out',
-      cert,
-      '-days',
-      '2',
-      '-subj',
-      '/CN=localhost',
-      '-addext',
-      'subjectAltName=DNS:localhost,DNS:*.example.org,IP:127.0.0.1',
-    ],
-    { stdio: 'ignore' },
-  )
+whereOpenssl(test)('the API speaks TLS 1.2 or newer, and plain HTTP is sent there', async () => {
+  const { cert, key } = selfSigned(home, 'DNS:localhost,DNS:*.example.org,IP:127.0.0.1')
   const redirectPort = await freePort()
   const server = await startProcess({
     DATA_DIR: join(home, 'data'),

@@ -246,7 +246,7 @@ test('a job is counted by how its try ended', async () => {
   const server = await startServer({
     plugins: [
       working,
-      ...(await (await import('../../../kernel/management/sources.ts')).loadPlugins()),
+      ...(await (await import('../../../kernel/loading/sources.ts')).loadPlugins()),
     ],
   })
   const queue = server.engine<{ enqueue(name: string, data: unknown): Promise<string> }>('queue')
@@ -268,7 +268,7 @@ test('a job is counted by how its try ended', async () => {
 
 test('jobs that wait are counted by name, once; a failed queue spares other figures', async () => {
   const { promise: gate, resolve: open } = Promise.withResolvers<void>()
-  const others = await (await import('../../../kernel/management/sources.ts')).loadPlugins()
+  const others = await (await import('../../../kernel/loading/sources.ts')).loadPlugins()
   const shared = lasting({ exclusive: false })
   const busy = definePlugin({
     name: 'busy',

@@ -5,6 +5,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import type { Copied } from '../../../plugins/operator/copy/copy.ts'
 import { sqliteDocs } from './ballast.ts'
 import { commandLine, startProcess, type Process } from '../process.ts'
 
@@ -20,21 +21,8 @@ export type Made = {
   readonly keyed: string
   readonly trimmed: string
 }
-type Compared = {
-  readonly what: string
-  readonly name: string
-  readonly source: number
-  readonly target: number
-  readonly same: boolean
-  readonly source_sha256: string
-  readonly target_sha256: string
-}
-export type CopyAnswer = {
-  readonly ok: boolean
-  readonly why?: string
-  readonly resumed: boolean
+export type CopyAnswer = Copied & {
   readonly from: string
-  readonly compared: readonly Compared[]
   readonly stays: readonly string[]
   readonly error?: string
 }

@@ -1,5 +1,14 @@
 // Chat completions as OpenAI documents them, with the checks that its servers make.
-import { frame, piecesOf, usageOf, wordsOf, type Asked, type Turn, type Wire } from './turn.ts'
+import {
+  frame,
+  openaiRefusal,
+  piecesOf,
+  usageOf,
+  wordsOf,
+  type Asked,
+  type Turn,
+  type Wire,
+} from './turn.ts'
 
 type Body = {
   model: string
@@ -125,13 +134,5 @@ export const chat: Wire = {
   frames,
   check: body => check(body as unknown as Body),
   asked: body => asked(body as unknown as Body),
-  refusal: ({
-    type,
-    code = null,
-    message,
-  }: {
-    type: string
-    code?: string | null
-    message: string
-  }) => JSON.stringify({ error: { message, type, param: null, code } }),
+  refusal: openaiRefusal,
 }

@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict'
 import { setTimeout } from 'node:timers/promises'
 import type { AdapterContext } from '#ports/adapter.ts'
+import type { Clock } from '#ports/clock.ts'
 import type { ModelDelta, ModelProvider, ModelRequest } from '#ports/models.ts'
 import anthropic from '../../../adapters/models/anthropic.ts'
 import { manualClock, type ManualClock } from '../../../adapters/clock/manual.ts'
+import { systemClock } from '../../../adapters/clock/system.ts'
 import openai from '../../../adapters/models/openai.ts'
 import { opening } from '../../conformance/opening.ts'
 import type { Test } from '../../conformance/runner.ts'
@@ -111,6 +113,11 @@ export async function passing<T>(clock: ManualClock, work: Promise<T>): Promise<
     if (clock.sleeping() > 0) await clock.advance(500)
   }
   return ended
+}
+/** A clock that leaps, so that checkpoints come as often as they may. */
+export const leaping = (): Clock => {
+  let ms = 0
+  return { ...systemClock(), monotonic: () => (ms += 1000) }
 }
 /** Waits for something that a socket brings about. */
 export async function until(holds: () => boolean): Promise<void> {

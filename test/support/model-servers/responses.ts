@@ -1,5 +1,14 @@
 // OpenAI's responses as it documents them, with the checks that its servers make.
-import { frame, piecesOf, usageOf, wordsOf, type Asked, type Turn, type Wire } from './turn.ts'
+import {
+  frame,
+  openaiRefusal,
+  piecesOf,
+  usageOf,
+  wordsOf,
+  type Asked,
+  type Turn,
+  type Wire,
+} from './turn.ts'
 
 type Item = {
   type?: string
@@ -198,13 +207,5 @@ export const responses: Wire = {
   frames,
   check: body => check(body as unknown as Body),
   asked: body => asked(body as unknown as Body),
-  refusal: ({
-    type,
-    code = null,
-    message,
-  }: {
-    type: string
-    code?: string | null
-    message: string
-  }) => JSON.stringify({ error: { message, type, param: null, code } }),
+  refusal: openaiRefusal,
 }

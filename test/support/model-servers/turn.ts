@@ -97,3 +97,6 @@ export function talk({ said, tools, outputTokensMax, beginning }: Asked): Turn {
   const cut = words.length > outputTokensMax
   return { text: words.slice(0, outputTokensMax).join(''), finish: cut ? 'length' : 'stop' }
 }
+/** A refusal as both of OpenAI's wires word it. */
+export const openaiRefusal: Wire['refusal'] = ({ type, code, message }) =>
+  JSON.stringify({ error: { message, type, param: null, code: code ?? null } })
