@@ -56,7 +56,7 @@ const chosen = clients.filter(
 
 const began = performance.now()
 const { tools, missing } = await toolsFor(new Set(chosen.flatMap(({ needs }) => needs)))
-say(`The tools are there after ${seconds(began)}.`)
+say(`The tools took ${seconds(began)}.`)
 
 const sum = { passed: 0, failed: unknown.length, skipped: 0 }
 const work = mkdtempSync(join(tmpdir(), 'agent-platform-clients-'))
@@ -92,5 +92,6 @@ try {
   await server.stop()
 }
 if (!kept) rmSync(work, { recursive: true, force: true })
-say(`\n${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped (${seconds(began)})`)
+say(`It took ${seconds(began)}.`)
+say(`\n${sum.passed} passed, ${sum.failed} failed, ${sum.skipped} skipped`)
 process.exitCode = sum.failed === 0 ? 0 : 1

@@ -81,7 +81,8 @@ export const pythonStages = (
     name: 'compile',
     async run({ folder, tools }) {
       copyJourney('python', ['support.py', `${journey}.py`], folder)
-      const cache = join(dirname(tools.python), '..', 'mypy')
+      // Other settings would empty the cache.
+      const cache = join(dirname(tools.python), '..', 'mypy', journey)
       const own = ['support.py', `${journey}.py`]
       writeFileSync(
         join(folder, 'mypy.ini'),
