@@ -1,5 +1,6 @@
 import { Type as t, type Static } from 'typebox'
-import { contract, filled, named, ref, tagged } from './contract.ts'
+import { contract, filled, named, page, Paging, ref, tagged, Timestamp } from './contract.ts'
+import { Artifact } from './files.ts'
 
 /**
  * The bound of the wire; RUNS_MESSAGE_BYTES_MAX and the model's window are what counts below it.
@@ -106,6 +107,66 @@ export const RunStarted = named(
 )
 export type RunStarted = Static<typeof RunStarted>
 
+export const RunSummary = named(
+  'RunSummary',
+  t.Object({
+    run_id: t.String({ format: 'uuid' }),
+    session_id: t.String({ format: 'uuid' }),
+    status: RunStatus,
+    app_name: t.String({ example: 'main' }),
+    model: t.String({ example: 'scripted' }),
+    queue_seq: t.Integer({ minimum: 0 }),
+    created_at: Timestamp,
+    ended_at: t.Union([Timestamp, t.Null()]),
+    credits: t.Union([t.Integer(), t.Null()], { example: 12 }),
+  }),
+)
+/** A run as it stands. Its questions are those of the events `user_choice`, `quiz`, `approval`. */
+export const RunView = named(
+  'Run',
+  t.Object({
+    ...RunSummary.properties,
+    answer: t.String({
+      example: 'The second offer is cheaper.',
+      description: 'What `token` has shown so far; the whole answer at the end.',
+    }),
+    usage: t.Union(
+      [
+        t.Object({
+          input_tokens: t.Integer({ minimum: 0, example: 512 }),
+          output_tokens: t.Integer({ minimum: 0, example: 48 }),
+          total_tokens: t.Integer({ minimum: 0, example: 560 }),
+        }),
+        t.Null(),
+      ],
+      { description: 'So far. Null for a copy in a fork, and where it is not known any more.' },
+    ),
+    error: t.Union([t.Object({ code: t.String(), detail: t.String() }), t.Null()], {
+      example: null,
+      description: 'Why it failed, as the event `error` says it.',
+    }),
+    questions: t.Array(
+      t.Object({
+        type: t.Union([t.Literal('user_choice'), t.Literal('quiz'), t.Literal('approval')]),
+        data: t.Unknown({
+          example: { question_id: '0193a6f0-8d9e-7f0a-9b1c-2d3e4f5a6b78', question: 'Which one?' },
+          description: 'That of the event: question_id, expires_at and what is asked.',
+        }),
+      }),
+      { description: 'Those that wait for POST /runs/{run_id}/respond.' },
+    ),
+    artifacts: t.Array(Artifact, { description: 'What it made, the oldest first, at most 200.' }),
+  }),
+)
+export const RunList = t.Object({
+  ...Paging.properties,
+  status: t.Optional(RunStatus),
+  app_name: t.Optional(t.String({ maxLength: 80, description: 'The agent.' })),
+  session_id: t.Optional({ ...ref('session'), description: 'The conversation.' }),
+  from: t.Optional({ ...Timestamp, description: 'Started at this time or later.' }),
+  to: t.Optional({ ...Timestamp, description: 'Started before this time.' }),
+})
+
 const start = {
   body: RunStart,
   bodyMaxBytes: 8 << 20,
@@ -143,6 +204,24 @@ export const runs = tagged(
       ...start,
       summary: 'Start a durable run in the background',
       description: 'The same as POST /chat, for callers that will not hold a stream.',
+    },
+    'GET /runs': {
+      id: 'listRuns',
+      summary: 'List your runs, the newest first',
+      description:
+        'All that you started, of every conversation. A page may be shorter than `limit`, even ' +
+        'empty, while `next_cursor` says that there is more.',
+      query: RunList,
+      reply: page(RunSummary),
+    },
+    'GET /runs/{run_id}': {
+      id: 'getRun',
+      summary: 'Read a run as it stands',
+      description:
+        'For clients that ask now and then. Whoever follows GET /runs/{run_id}/events knows all ' +
+        'of this already.',
+      params: { run_id: ref('run') },
+      reply: RunView,
     },
     'GET /runs/{run_id}/events': {
       id: 'followRun',

@@ -1,7 +1,7 @@
 import { Type as t } from 'typebox'
 import { contract, named, page, Paging, ref, tagged, Timestamp } from './contract.ts'
 import { Artifact } from './files.ts'
-import { RunStatus } from './runs.ts'
+import { RunStatus, RunSummary } from './runs.ts'
 
 export const Session = named(
   'Session',
@@ -14,19 +14,6 @@ export const Session = named(
     queued: t.Integer({ minimum: 0 }),
     created_at: Timestamp,
     updated_at: Timestamp,
-  }),
-)
-export const RunSummary = named(
-  'RunSummary',
-  t.Object({
-    run_id: t.String({ format: 'uuid' }),
-    status: RunStatus,
-    app_name: t.String({ example: 'main' }),
-    model: t.String({ example: 'scripted' }),
-    queue_seq: t.Integer({ minimum: 0 }),
-    created_at: Timestamp,
-    ended_at: t.Union([Timestamp, t.Null()]),
-    credits: t.Union([t.Integer(), t.Null()], { example: 12 }),
   }),
 )
 const SessionEvent = named(

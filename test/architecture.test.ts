@@ -125,7 +125,7 @@ const runsOrder: Order = [
   ...['journal', 'telemetry', 'tools', 'retention', 'sessions', 'prompt', 'steps'].map(one => [
     one,
   ]),
-  ...['admission', 'engine', 'verify'].map(one => [one]),
+  ...['admission', 'engine', 'views', 'verify'].map(one => [one]),
   ['agents.ts', 'runs.ts', 'plugin.ts'],
 ]
 test('the folders of plugins/runs import downward', () => {

@@ -134,6 +134,8 @@ export type ArtifactsApi = {
     scope: Scope,
     key: string,
   ): Promise<{ readonly id: string; readonly bytes: number; readonly filename: string } | undefined>
+  /** What the run made, the oldest first, at most 200. The caller has checked who owns the run. */
+  listOfRun(scope: Scope, runId: string): Promise<Artifact[]>
   /** The session's artifacts, oldest first. The caller has checked who owns the session. */
   list(
     scope: Scope,

@@ -36,6 +36,8 @@ type Named = Pick<NewArtifact, 'filename' | 'mime' | 'sessionId'>
 
 /** Characters, as the wire counts them. */
 const nameMax = 255
+/** Artifacts of one run that are listed with it. */
+const ofRunMax = 200
 
 /**
  * A UUID of version 8 (RFC 9562, section 5.8) from SHA-256: the same organisation, user and key
@@ -166,6 +168,13 @@ export function createArtifacts({ store, blobs, clock, sessionOwners, keeper, li
     async find(scope, key) {
       const found = await ownFile(store, Artifacts, scope, idOf(scope, key))
       return found && { id: found.id, bytes: found.bytes, filename: found.filename }
+    },
+    async listOfRun(scope, runId) {
+      const where = { runId, userId: scope.userId, storingSince: { exists: false } }
+      const { items } = await store
+        .tenant(scope)
+        .find(Artifacts, { where, orderBy: ['createdAt', 'asc'], limit: ofRunMax })
+      return items.map(replyOf)
     },
     async list(scope, sessionId, { limit = 50, cursor }) {
       const where = { sessionId, userId: scope.userId, storingSince: { exists: false } }

@@ -66,7 +66,12 @@ export const Artifacts = collection<Artifact>({
   scope: 'tenant',
   global: true,
   owner: 'userId',
-  index: [['orgId', 'hash'], ['orgId', 'sessionId', 'createdAt'], ['storingSince']],
+  index: [
+    ['orgId', 'hash'],
+    ['orgId', 'sessionId', 'createdAt'],
+    ['orgId', 'runId', 'createdAt'],
+    ['storingSince'],
+  ],
 })
 export const Removals = collection<Removal>({
   name: 'blob_removals',

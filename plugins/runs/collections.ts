@@ -1,7 +1,7 @@
 // The engine's documents: one for each run, one for each session. A run's stream holds its events
 // and its journal.
 import type { Json } from '#kernel'
-import type { Model, Price } from '#ports/models.ts'
+import type { Model, Price, Usage } from '#ports/models.ts'
 import { collection } from '#ports/storage.ts'
 import type { RunStart } from '#contracts/runs.ts'
 
@@ -88,6 +88,9 @@ export type Run = {
   /** The conversation was cut back to the request: the answer is no longer part of it. */
   readonly answerCut?: boolean
   readonly credits?: number
+  /** What the run used and why it failed. Absent in runs that ended in an earlier version. */
+  readonly usage?: Usage
+  readonly error?: { readonly code: string; readonly detail: string }
   /**
    * When retention must look at the closed run, in milliseconds since the epoch. Absent when
    * nothing is left to do.
@@ -166,6 +169,8 @@ export const Runs = collection<Run>({
   unique: [['orgId', 'userId', 'idempotencyKey']],
   index: [
     ['orgId', 'sessionId'],
+    ['orgId', 'userId', 'createdAt'],
+    ['orgId', 'userId', 'status', 'createdAt'],
     ['due'],
     ['tidy'],
     ['orgId', 'keptSince'],

@@ -31,6 +31,9 @@ import { createEventQuota, crowdingReason } from './retention/event-quota.ts'
 import { createDriver, type Driver, type DriverDeps } from './engine/driver.ts'
 import { createRunMetrics } from './telemetry/metrics.ts'
 import { createKeepText, createReadUploads, sessionOwner } from './prompt/files.ts'
+import { createRunList } from './views/run-list.ts'
+import { createRunView } from './views/run-view.ts'
+import { createStandings } from './views/standing.ts'
 import { createHistory } from './sessions/history.ts'
 import { createConversation } from './prompt/conversation.ts'
 import { createEnded } from './journal/outcome.ts'
@@ -124,7 +127,10 @@ export default definePlugin({
     sweep: createSweep,
     eventQuota: createEventQuota,
     retain: createRetention,
+    standings: createStandings,
     runs: createRuns,
+    readRun: createRunView,
+    listRuns: createRunList,
     sessions: createSessions,
     history: createHistory,
     readTexts: createReadTexts,
@@ -137,6 +143,8 @@ export default definePlugin({
       runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),
     'POST /tasks': ({ runs, caller, body, headers }) =>
       runs.start(caller, body, headers['idempotency-key'], headers['traceparent']),
+    'GET /runs': ({ listRuns, caller, query }) => listRuns(caller, query),
+    'GET /runs/{run_id}': ({ readRun, caller, params }) => readRun(caller, params.run_id),
     'GET /runs/{run_id}/events': ({ runs, caller, params, after, signal }) =>
       runs.follow(caller, params.run_id, after, signal),
     'POST /runs/{run_id}/respond': ({ runs, caller, params, body }) =>

@@ -11,17 +11,17 @@ import {
 import type { Clock } from '#ports/clock.ts'
 import type { Eventlog, LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import type { ScopedStorage } from '#ports/storage.ts'
-import { Runs, Sessions, streamOf, type Run, type Status } from './collections.ts'
+import { Runs, streamOf, type Run, type Status } from './collections.ts'
 import type { Driver } from './engine/driver.ts'
 import { shown } from './journal/compact.ts'
-import { isTerminal, type SeenEnded } from './journal/outcome.ts'
+import { isTerminal } from './journal/outcome.ts'
 import type { RunMetrics } from './telemetry/metrics.ts'
 import { cancelledTopic } from './engine/remote-driver.ts'
 import type { Replies } from './engine/replies.ts'
 import type { Admit } from './admission/admit.ts'
-import { standing } from './sessions/enqueue.ts'
 import { rest, unpause, withdraw } from './sessions/session-queue.ts'
 import { copiedEvents, type ReadTexts } from './sessions/copies.ts'
+import type { Standings } from './views/standing.ts'
 
 type Deps = {
   store: ScopedStorage
@@ -32,8 +32,8 @@ type Deps = {
   peers: Broadcasting
   metrics: RunMetrics
   replies: Replies
-  ended: SeenEnded
   readTexts: ReadTexts
+  standings: Standings
 }
 type Respond = { readonly question_id?: string | undefined; readonly answer: unknown }
 
@@ -87,14 +87,10 @@ export function createRuns({
   peers,
   metrics,
   replies,
-  ended,
   readTexts,
+  standings,
 }: Deps) {
-  const find = async (caller: Caller, runId: string): Promise<Run> => {
-    const run = await store.tenant(caller).get(Runs, runId)
-    if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
-    return run
-  }
+  const { find, present } = standings
   // The user of a run never changes. It is cached for readers that come right after the start, or
   // that reconnect with a cursor.
   const owners = new Map<string, string>()
@@ -119,17 +115,6 @@ export function createRuns({
     const [run, page] = await Promise.all([find(caller, runId), reading])
     remember(run)
     return run.copied ? { page, copy: run } : { page }
-  }
-  /** The run's status now, and its place in the queue of its session. */
-  const present = async (
-    seen: Run,
-  ): Promise<{ readonly status: Status; readonly queueSeq: number }> => {
-    const run = await ended(seen, 'summary')
-    const isWaiting =
-      run.phase === 'placed' && (run.status === 'queued' || run.status === 'blocked')
-    const session = isWaiting ? await store.tenant(run).get(Sessions, run.sessionId) : undefined
-    const stands = session && standing(session, run.id)
-    return stands ?? { status: isWaiting ? 'running' : run.status, queueSeq: 0 }
   }
   const wake = async (caller: Caller, runId: string | undefined) => {
     if (runId !== undefined) await driver.startNext(caller, runId)

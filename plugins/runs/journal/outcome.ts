@@ -7,9 +7,13 @@ import type { LoggedEvent, ScopedEventlog } from '#ports/eventlog.ts'
 import { streamOf, type Run } from '../collections.ts'
 import { readState } from './journal.ts'
 import { creditsFor } from '../price.ts'
+import { clip } from './bytes.ts'
 import type { Ending, Terminal } from './records.ts'
 import type { Texts } from './texts.ts'
 import { answerOf, heldBeyond, type State } from './state.ts'
+
+/** Bytes of the sentence that a run's document keeps of its error. */
+const errorBytesMax = 2000
 
 export const isTerminal = ({ type, hidden }: LoggedEvent) =>
   !hidden && (terminalTypes as readonly string[]).includes(type)
@@ -22,13 +26,22 @@ export const statusOf = (terminal: Terminal) =>
 export const creditsOf = (run: Run, state: State, { usage, charged }: Ending): number =>
   charged ? Math.min(run.hold + heldBeyond(state), creditsFor(run.price, usage)) : 0
 /** The fields of the run's document once it has ended. */
-export const outcomeOf = (state: State, { terminal }: Ending, credits: number, now: number) =>
+export const outcomeOf = (
+  state: State,
+  { terminal, usage }: Ending,
+  credits: number,
+  now: number,
+) =>
   ({
     phase: 'closed',
     status: statusOf(terminal),
     endedAt: now,
     answer: answerOf(state),
     credits,
+    usage: { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens },
+    ...(terminal.type === 'error'
+      ? { error: { code: terminal.code, detail: clip(terminal.detail, errorBytesMax) } }
+      : {}),
   }) as const
 
 /**

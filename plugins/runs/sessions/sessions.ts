@@ -1,6 +1,6 @@
 // Conversations: listing, reading, renaming and removing them, and their messages.
 import type { Static } from 'typebox'
-import type { Message, RunSummary, Session as SessionReply } from '#contracts/sessions.ts'
+import type { Message, Session as SessionReply } from '#contracts/sessions.ts'
 import { fault, type Caller } from '#kernel'
 import type { Ledger } from '#ports/billing.ts'
 import type { Clock } from '#ports/clock.ts'
@@ -12,6 +12,7 @@ import type { ArtifactsApi, UploadsApi } from '../../files/api.ts'
 import type { SeenEnded } from '../journal/outcome.ts'
 import type { RunsConfig } from '../config.ts'
 import { copiedEvents, removeRuns, withTexts, type ReadTexts } from './copies.ts'
+import { runSummary } from './run-summary.ts'
 import { placeOf } from './transcript-passages.ts'
 import type { Transcripts } from './transcripts.ts'
 import { giveBack } from '../journal/hold.ts'
@@ -47,16 +48,6 @@ const sessionReply = (session: Session): Static<typeof SessionReply> => ({
   queued: session.queued,
   created_at: iso(session.createdAt),
   updated_at: iso(session.updatedAt),
-})
-const runSummary = (run: Run): Static<typeof RunSummary> => ({
-  run_id: run.id,
-  status: run.status,
-  app_name: run.request.app_name,
-  model: run.model,
-  queue_seq: run.queueSeq ?? 0,
-  created_at: iso(run.createdAt),
-  ended_at: run.endedAt === undefined ? null : iso(run.endedAt),
-  credits: run.credits ?? null,
 })
 const messagesOf = (run: Run): Static<typeof Message>[] => [
   {
