@@ -12,6 +12,8 @@ const steps = [
   'balance',
   'run',
   'events',
+  'outcome',
+  'runs since',
   'messages',
   'sessions',
   'pages',

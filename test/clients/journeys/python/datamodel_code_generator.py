@@ -1,5 +1,6 @@
 import base64
 import time
+from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
@@ -15,7 +16,9 @@ from models import (
     NewUpload,
     PageMessage,
     PageModel,
+    PageRunSummary,
     PageSession,
+    Run,
     RunEvent,
     RunStart,
     RunStarted,
@@ -32,6 +35,8 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 http = httpx.Client(base_url=f"{base_url}/api/v1")
 ids: dict[str, UUID] = {}
+answers: list[str] = []
+times: list[datetime] = []
 
 
 def get(model: type[Answer], path: str, status: int = 200) -> Answer:
@@ -81,8 +86,22 @@ def events() -> None:
     text = "".join(event.data.text for event in found if isinstance(event, TokenEvent))
     last = expect(DoneEvent, found[-1])
     check(text != "", "the answer has a text")
+    answers.append(text)
     check(last.data.status == "done", "the run is done")
     check(last.data.session_id == ids["session"], "the last event names the session")
+
+
+def outcome() -> None:
+    run = get(Run, f"/runs/{ids['run']}")
+    check(run.status == RunStatus.done and run.answer == answers[0], "the run has that answer")
+    check(run.usage is not None and run.usage.total_tokens > 0, "it used tokens")
+    times.append(expect(datetime, run.created_at))
+
+
+def runs_since() -> None:
+    query = httpx.QueryParams({"status": "done", "from": times[0].isoformat()})
+    found = [run.run_id for run in get(PageRunSummary, f"/runs?{query}").items]
+    check(found == [ids["run"]], "the run is found by its time")
 
 
 def messages() -> None:
@@ -136,6 +155,8 @@ play(
         "balance": balance,
         "run": start_run,
         "events": events,
+        "outcome": outcome,
+        "runs since": runs_since,
         "messages": messages,
         "sessions": sessions,
         "pages": pages,

@@ -1,6 +1,7 @@
 import base64
 import time
 from collections.abc import Callable
+from datetime import datetime
 from uuid import UUID
 
 from generated_client import (
@@ -19,6 +20,7 @@ from generated_client import (
     RunEvent,
     RunsApi,
     RunStart,
+    RunStatus,
     SignInApi,
     TokenEvent,
     UploadStatus,
@@ -27,11 +29,15 @@ from generated_client import (
 from support import api_key, base_url, check, expect, file_text, frames_of, nowhere, play
 
 configuration = Configuration(host=base_url)
+# Its own format writes the offset without a colon, which RFC 3339 does not allow. Times are UTC.
+configuration.datetime_format = "%Y-%m-%dT%H:%M:%S.%fZ"
 client = ApiClient(configuration)
 runs = RunsApi(client)
 conversations = ConversationsApi(client)
 files = FilesApi(client)
 ids: dict[str, UUID] = {}
+answers: list[str] = []
+times: list[datetime] = []
 
 
 def sign_in() -> None:
@@ -67,8 +73,21 @@ def events() -> None:
     text = "".join(event.data.text for event in found if isinstance(event, TokenEvent))
     last = expect(DoneEvent, found[-1])
     check(text != "", "the answer has a text")
+    answers.append(text)
     check(last.data.status == "done", "the run is done")
     check(last.data.session_id == ids["session"], "the last event names the session")
+
+
+def outcome() -> None:
+    run = runs.get_run(ids["run"])
+    check(run.status == RunStatus.DONE and run.answer == answers[0], "the run has that answer")
+    check(run.usage is not None and run.usage.total_tokens > 0, "it used tokens")
+    times.append(expect(datetime, run.created_at))
+
+
+def runs_since() -> None:
+    found = runs.list_runs(status=RunStatus.DONE, session_id=ids["session"], var_from=times[0])
+    check([run.run_id for run in found.items] == [ids["run"]], "the run is found by its time")
 
 
 def messages() -> None:
@@ -130,6 +149,8 @@ play(
         "balance": balance,
         "run": start_run,
         "events": events,
+        "outcome": outcome,
+        "runs since": runs_since,
         "messages": messages,
         "sessions": sessions,
         "pages": pages,

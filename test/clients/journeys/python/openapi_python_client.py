@@ -1,5 +1,6 @@
 import base64
 import time
+from datetime import datetime
 from uuid import UUID
 
 from agent_platform_client import AuthenticatedClient, Client
@@ -7,7 +8,7 @@ from agent_platform_client.api.conversations import get_session, list_messages, 
 from agent_platform_client.api.credits_ import get_balance
 from agent_platform_client.api.files import create_upload, download_upload, get_upload
 from agent_platform_client.api.models import list_models
-from agent_platform_client.api.runs import follow_run, start_run
+from agent_platform_client.api.runs import follow_run, get_run, list_runs, start_run
 from agent_platform_client.api.sign_in import exchange_api_key
 from agent_platform_client.models import (
     AccessToken,
@@ -20,7 +21,9 @@ from agent_platform_client.models import (
     NewUpload,
     PageMessage,
     PageModel,
+    PageRunSummary,
     PageSession,
+    Run,
     RunStart,
     RunStarted,
     RunStatus,
@@ -34,6 +37,8 @@ from support import api_key, base_url, check, expect, file_text, frames_of, nowh
 
 client = AuthenticatedClient(base_url=base_url, token="")
 ids: dict[str, UUID] = {}
+answers: list[str] = []
+times: list[datetime] = []
 
 
 def sign_in() -> None:
@@ -71,10 +76,27 @@ def begin() -> None:
 def events() -> None:
     frames = frames_of(expect(str, follow_run.sync(ids["run"], client=client)))
     tokens = [TokenEvent.from_dict(frame) for frame in frames if frame["type"] == "token"]
+    text = "".join(token.data.text for token in tokens)
     last = DoneEvent.from_dict(frames[-1])
-    check("".join(token.data.text for token in tokens) != "", "the answer has a text")
+    check(text != "", "the answer has a text")
+    answers.append(text)
     check(last.type_ == "done" and last.data.status == "done", "the run is done")
     check(last.data.session_id == ids["session"], "the last event names the session")
+
+
+def outcome() -> None:
+    run = expect(Run, get_run.sync(ids["run"], client=client))
+    check(run.status == RunStatus.DONE and run.answer == answers[0], "the run has that answer")
+    check(run.usage is not None and run.usage.total_tokens > 0, "it used tokens")
+    times.append(expect(datetime, run.created_at))
+
+
+def runs_since() -> None:
+    answer = list_runs.sync(
+        client=client, status=RunStatus.DONE, session_id=ids["session"], from_=times[0]
+    )
+    found = [run.run_id for run in expect(PageRunSummary, answer).items]
+    check(found == [ids["run"]], "the run is found by its time")
 
 
 def messages() -> None:
@@ -133,6 +155,8 @@ play(
         "balance": balance,
         "run": begin,
         "events": events,
+        "outcome": outcome,
+        "runs since": runs_since,
         "messages": messages,
         "sessions": sessions,
         "pages": pages,

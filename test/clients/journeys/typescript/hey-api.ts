@@ -5,10 +5,12 @@ import {
   exchangeApiKey,
   followRun,
   getBalance,
+  getRun,
   getSession,
   getUpload,
   listMessages,
   listModels,
+  listRuns,
   listSessions,
   startRun,
   type RunEvent,
@@ -17,6 +19,7 @@ import { apiKey, baseUrl, check, fileText, given, known, nowhere, pause, play } 
 
 client.setConfig({ baseUrl })
 const ids = { run: '', session: '' }
+const seen = { answer: '', since: '' }
 
 async function signIn(): Promise<void> {
   const { data } = await exchangeApiKey({ body: { api_key: apiKey } })
@@ -61,8 +64,24 @@ async function events(): Promise<void> {
   const last = found.at(-1)
   check(count === found.length, 'the stream has as many events')
   check(text.length > 0, 'the answer has a text')
+  seen.answer = text
   check(last?.type === 'done' && last.data.status === 'done', 'the run is done')
   check(last.data.session_id === ids.session, 'the last event names the session')
+}
+
+async function outcome(): Promise<void> {
+  const run = given((await getRun({ path: { run_id: ids.run } })).data, 'run')
+  check(run.status === 'done' && run.answer === seen.answer, 'the run has that answer')
+  check(known<number>(given(run.usage, 'usage').total_tokens) > 0, 'it used tokens')
+  seen.since = run.created_at
+}
+
+async function runsSince(): Promise<void> {
+  const { data } = await listRuns({
+    query: { status: 'done', session_id: ids.session, from: seen.since },
+  })
+  const found = given(data, 'runs').items.map(run => run.run_id)
+  check(found.join() === ids.run, 'the run is found by its time')
 }
 
 async function messages(): Promise<void> {
@@ -121,6 +140,8 @@ void play({
   balance,
   run: begin,
   events,
+  outcome,
+  'runs since': runsSince,
   messages,
   sessions,
   pages,

@@ -17,6 +17,7 @@ type RunEvent = components['schemas']['RunEvent']
 
 const client = createClient<paths>({ baseUrl })
 const ids = { run: '', session: '' }
+const seen = { answer: '', since: '' }
 
 async function signIn(): Promise<void> {
   const { data } = await client.POST('/api/v1/auth/token', { body: { api_key: apiKey } })
@@ -59,8 +60,27 @@ async function events(): Promise<void> {
   const text = found.map(event => (event.type === 'token' ? event.data.text : '')).join('')
   const last = found.at(-1)
   check(text.length > 0, 'the answer has a text')
+  seen.answer = text
   check(last?.type === 'done' && last.data.status === 'done', 'the run is done')
   check(last.data.session_id === ids.session, 'the last event names the session')
+}
+
+async function outcome(): Promise<void> {
+  const { data } = await client.GET('/api/v1/runs/{run_id}', {
+    params: { path: { run_id: ids.run } },
+  })
+  const run = given(data, 'run')
+  check(run.status === 'done' && run.answer === seen.answer, 'the run has that answer')
+  check(known<number>(given(run.usage, 'usage').total_tokens) > 0, 'it used tokens')
+  seen.since = run.created_at
+}
+
+async function runsSince(): Promise<void> {
+  const { data } = await client.GET('/api/v1/runs', {
+    params: { query: { status: 'done', session_id: ids.session, from: seen.since } },
+  })
+  const found = given(data, 'runs').items.map(run => run.run_id)
+  check(found.join() === ids.run, 'the run is found by its time')
 }
 
 async function messages(): Promise<void> {
@@ -128,6 +148,8 @@ void play({
   balance,
   run: startRun,
   events,
+  outcome,
+  'runs since': runsSince,
   messages,
   sessions,
   pages,

@@ -25,6 +25,7 @@ import {
 } from './support'
 
 const ids = { run: '', session: '' }
+const seen = { answer: '', since: new Date(0) }
 const signedIn = { token: '' }
 const configuration = new Configuration({
   basePath: baseUrl,
@@ -67,8 +68,25 @@ async function events(): Promise<void> {
   const answer = found.map(event => (event.type === 'token' ? event.data.text : '')).join('')
   const last = found.at(-1)
   check(answer.length > 0, 'the answer has a text')
+  seen.answer = answer
   check(last?.type === 'done' && last.data.status === 'done', 'the run is done')
   check(last.data.sessionId === ids.session, 'the last event names the session')
+}
+
+async function outcome(): Promise<void> {
+  const run = await runs.getRun({ runId: ids.run })
+  check(run.status === 'done' && run.answer === seen.answer, 'the run has that answer')
+  check(known<number>(given(run.usage, 'usage').totalTokens) > 0, 'it used tokens')
+  seen.since = known<Date>(run.createdAt)
+}
+
+async function runsSince(): Promise<void> {
+  const { items } = await runs.listRuns({
+    status: 'done',
+    sessionId: ids.session,
+    from: seen.since,
+  })
+  check(items.map(run => run.runId).join() === ids.run, 'the run is found by its time')
 }
 
 async function messages(): Promise<void> {
@@ -135,6 +153,8 @@ void play({
   balance,
   run: startRun,
   events,
+  outcome,
+  'runs since': runsSince,
   messages,
   sessions,
   pages,
