@@ -1,14 +1,15 @@
-// Servers from PyPI: a virtual environment for a list of packages that are named with their hashes.
+// Programs from PyPI: a virtual environment for a list of packages. Servers give theirs hashes.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { installed, lastLine } from './server.ts'
 
-/** The interpreter of an environment with what `<name>.txt` lists; `why` when it cannot be made. */
+/** The interpreter of an environment with what the file lists; `why` when it cannot be made. */
 export async function pythonWith(
   name: string,
+  requirements = join(import.meta.dirname, `${name}.txt`),
+  { hashes = true } = {},
 ): Promise<{ readonly python: string } | { readonly why: string }> {
-  const requirements = join(import.meta.dirname, `${name}.txt`)
   const run = (command: string, ...args: string[]) =>
     execFileSync(command, args, { stdio: ['ignore', 'ignore', 'pipe'], timeout: 300_000 })
   try {
@@ -21,7 +22,7 @@ export async function pythonWith(
         'install',
         '--quiet',
         '--disable-pip-version-check',
-        '--require-hashes',
+        ...(hashes ? ['--require-hashes'] : []),
         '--only-binary',
         ':all:',
         '-r',
