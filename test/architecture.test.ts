@@ -121,7 +121,7 @@ test('the folders of kernel/ import downward', () => {
 })
 
 const runsOrder: Order = [
-  ['collections.ts', 'config.ts', 'price.ts', 'api.ts'],
+  ['collections.ts', 'config.ts', 'price.ts', 'run-summary.ts', 'api.ts'],
   ...['journal', 'telemetry', 'tools', 'retention', 'sessions', 'prompt', 'steps'].map(one => [
     one,
   ]),

@@ -4,7 +4,7 @@ import type { RunList, RunSummary } from '#contracts/run-views.ts'
 import type { Caller } from '#kernel'
 import type { ScopedStorage, Where } from '#ports/storage.ts'
 import { Runs, type Run } from '../collections.ts'
-import { runSummary } from '../sessions/run-summary.ts'
+import { runSummary } from '../run-summary.ts'
 import type { SeenEnded } from '../journal/outcome.ts'
 import type { Standings } from './standing.ts'
 

@@ -10,7 +10,7 @@ import type { SeenEnded } from '../journal/outcome.ts'
 import { readState } from '../journal/journal.ts'
 import { answerOf, askedIn, usageOf, type State } from '../journal/state.ts'
 import type { ReadTexts } from '../sessions/copies.ts'
-import { runSummary } from '../sessions/run-summary.ts'
+import { runSummary } from '../run-summary.ts'
 import type { Standings } from './standing.ts'
 
 type Reply = Static<typeof RunView>

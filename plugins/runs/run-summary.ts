@@ -1,7 +1,7 @@
 // What lists show of a run.
 import type { Static } from 'typebox'
 import type { RunSummary } from '#contracts/run-views.ts'
-import type { Run } from '../collections.ts'
+import type { Run } from './collections.ts'
 
 const iso = (at: number) => new Date(at).toISOString()
 
