@@ -69,10 +69,10 @@ export const runViews = tagged(
   contract({
     'GET /runs': {
       id: 'listRuns',
-      summary: 'List your runs, the newest first',
+      summary: 'List your runs',
       description:
-        'All that you started, of every conversation. A page may be shorter than `limit`, even ' +
-        'empty, while `next_cursor` says that there is more.',
+        'The conversation with the latest activity first, and within it the newest run. A page ' +
+        'may be shorter than `limit`, even empty, while `next_cursor` says that there may be more.',
       query: RunList,
       reply: page(RunSummary),
     },

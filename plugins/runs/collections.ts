@@ -171,8 +171,6 @@ export const Runs = collection<Run>({
   unique: [['orgId', 'userId', 'idempotencyKey']],
   index: [
     ['orgId', 'sessionId'],
-    ['orgId', 'userId', 'createdAt'],
-    ['orgId', 'userId', 'status', 'createdAt'],
     ['due'],
     ['tidy'],
     ['orgId', 'keptSince'],

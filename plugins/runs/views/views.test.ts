@@ -107,28 +107,39 @@ test('runs are listed by status, agent, conversation and time, a page at a time'
     await read(id)
     ids.unshift(id)
   }
+  const [third, second, first, begun] = ids
   const idsOf = async (query: string) =>
     (await get<List>(`/runs${query}`)).items.map(({ run_id: id }) => id)
-  assert.equal(await idsOf(''), ids)
-  assert.equal(await idsOf('?status=done'), ids)
+  const all = [third, begun, second, first]
+  assert.equal(await idsOf(''), all, 'the first conversation went on at the end')
+  assert.equal(await idsOf('?status=done'), all)
   assert.equal(await idsOf('?status=failed'), [])
-  assert.equal(await idsOf('?app_name=other'), [ids[2]])
-  assert.equal(await idsOf(`?session_id=${session}`), [ids[0], ids[3]])
-  const { items } = await get<List>('/runs')
-  const from = (items[1] as unknown as { created_at: string }).created_at
-  assert.equal(await idsOf(`?from=${from}`), ids.slice(0, 2))
-  assert.equal(await idsOf(`?to=${from}`), ids.slice(2))
-  const paged: string[] = []
-  for (let path = '/runs?limit=1&app_name=main'; path !== ''; ) {
-    const page: List = await get<List>(path)
-    paged.push(...page.items.map(({ run_id: id }) => id))
-    path = page.next_cursor ? `/runs?limit=1&app_name=main&cursor=${page.next_cursor}` : ''
+  assert.equal(await idsOf('?app_name=other'), [first])
+  assert.equal(await idsOf(`?session_id=${session}`), [third, begun])
+  const { created_at: at } = await get<{ created_at: string }>(`/runs/${second}`)
+  assert.equal(await idsOf(`?from=${at}`), [third, second])
+  assert.equal(await idsOf(`?to=${at}`), [begun, first])
+  for (const [query, expected] of [
+    ['limit=1', all],
+    ['limit=3', all],
+    ['limit=1&app_name=main', [third, begun, second]],
+    [`limit=1&session_id=${session}`, [third, begun]],
+  ] as const) {
+    const paged: string[] = []
+    for (let more = ''; ; ) {
+      const page: List = await get<List>(`/runs?${query}${more}`)
+      paged.push(...page.items.map(({ run_id: id }) => id))
+      if (page.next_cursor === undefined) break
+      more = `&cursor=${page.next_cursor}`
+    }
+    assert.equal(paged, expected, query)
   }
-  assert.equal(paged, [ids[0], ids[1], ids[3]])
   assert.is((await call('GET', '/runs?status=lost', { token })).status, 400)
   const fork = await call('POST', `/sessions/${session}/branch`, { token, body: {} })
   assert.is(fork.status, 201)
-  assert.equal(await idsOf(''), ids, 'copies in a fork were run by nobody')
+  assert.equal(await idsOf(''), all, 'copies in a fork were run by nobody')
+  for (const cursor of ['x', Buffer.from('[1]').toString('base64url'), 'bnVsbA'])
+    assert.is((await call('GET', `/runs?cursor=${cursor}`, { token })).status, 400, cursor)
 })
 
 test.after(endEngines)
