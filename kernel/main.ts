@@ -1,6 +1,7 @@
 // The entry: gives a server the memory habits of a server, then runs the command line.
 //   node kernel/main.ts start | <command> [options] | --help
 import { join, resolve } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
 
 /**
  * Small nurseries collect a request's garbage early and cheaply, instead of growing to 32 MiB a
@@ -42,6 +43,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) =>
   process.exit(error.code === 'EPIPE' ? 0 : 1),
 )
 tune(process.argv.slice(2))
+// These nurseries are for the main thread. Threads that start later go by limits of their own.
+for (const flag of ['--min-semi-space-size=0', '--max-semi-space-size=0']) setFlagsFromString(flag)
 const { run } = await import('./cli/run.ts')
 await run(process.argv.slice(2)).catch((error: Error) => {
   process.stderr.write(`${error.message}\n`)

@@ -57,7 +57,7 @@ const isFailure = (answer: unknown): answer is Failure =>
 function startThread(start: Start): Promise<Worker> {
   const thread = new Worker(workerUrl(), {
     workerData: start,
-    resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 8 },
+    resourceLimits: { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 4 },
   })
   return new Promise((resolve, reject) => {
     thread.once('error', reject)

@@ -43,7 +43,7 @@ const workerUrl = () => new URL(import.meta.url.replace(/threads\.(ts|js)[^/]*$/
 export async function startThread(start: Parameters<typeof openIndex>[0]): Promise<Thread> {
   const worker = new Worker(workerUrl(), {
     workerData: start,
-    resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 8 },
+    resourceLimits: { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 4 },
   })
   const waiting: Waiting[] = []
   let weight = 0

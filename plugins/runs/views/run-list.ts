@@ -1,5 +1,5 @@
-// The caller's runs, conversation by conversation. A conversation's place in the order is known
-// already, so that runs need no further index, which each of their many writes would have to keep.
+// The caller's runs, conversation by conversation. Conversations have an order already. An order of
+// runs would need another index, and each of a run's many writes would pay for it.
 import type { Static } from 'typebox'
 import type { RunList, RunSummary } from '#contracts/run-views.ts'
 import { fault, type Caller } from '#kernel'
