@@ -59,5 +59,6 @@ if (parent === join(home, 'plugins')) {
 }
 process.stdout.write(`${relative(home, folder)} is made. Next:
   npm test -- plugins/${name}     its tests, which pass
+  contracts/openapi/tags.ts       a line for its chapter, "${capital(name)}"
   npm run openapi                 the document with its operations
   npm start                       and read http://localhost:8080/api/v1/docs\n`)

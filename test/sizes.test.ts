@@ -25,7 +25,7 @@ test('no file has more than 300 lines', () => {
 
 test('no line has more than 100 columns', () => {
   complain(
-    files.flatMap(file =>
+    programs.flatMap(file =>
       linesOf(file).flatMap((text, i) =>
         text.length > 100 ? [`${file}:${i + 1} has ${text.length} columns`] : [],
       ),

@@ -3,9 +3,10 @@ import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 
 const home = resolve(import.meta.dirname, '../..')
-export const programs = globSync('{kernel,ports,adapters,plugins,contracts,test}/**/*.{ts,mjs}', {
-  cwd: home,
-})
+export const programs = globSync(
+  '{kernel,ports,adapters,plugins,contracts,test}/**/*.{ts,mjs,js}',
+  { cwd: home },
+)
   .filter(file => !file.includes('node_modules'))
   .sort()
 export const files = programs.filter(file => file.endsWith('.ts'))

@@ -1,11 +1,23 @@
-// Orders, delivers and shows greetings. It knows ports, not databases: an operator may have bound them to anything.
+// Orders, delivers and shows greetings. It knows ports and no database: an operator may have bound
+// the ports to any.
 import { fault } from 'agent-platform/plugin'
 import { collection } from 'agent-platform/ports/storage'
 
-export const Greetings = collection({ name: 'hello_greetings', scope: 'tenant', owner: 'userId', index: [['orgId', 'userId', 'createdAt']] })
+export const Greetings = collection({
+  name: 'hello_greetings',
+  scope: 'tenant',
+  owner: 'userId',
+  index: [['orgId', 'userId', 'createdAt']],
+})
 
 const streamOf = id => `greeting:${id}`
-const shown = ({ id, name, status, text, createdAt }) => ({ id, name, status, text, created_at: new Date(createdAt).toISOString() })
+const shown = ({ id, name, status, text, createdAt }) => ({
+  id,
+  name,
+  status,
+  text,
+  created_at: new Date(createdAt).toISOString(),
+})
 
 export function createGreetings({ store, queue, eventlog, clock, config }) {
   const textFor = name => `${config.word}, ${name}!`
@@ -17,13 +29,30 @@ export function createGreetings({ store, queue, eventlog, clock, config }) {
   return {
     textFor,
     async order(caller, { name }) {
-      const greeting = { id: clock.id(), orgId: caller.orgId, userId: caller.userId, name, status: 'waiting', text: '', createdAt: clock.now() }
+      const greeting = {
+        id: clock.id(),
+        orgId: caller.orgId,
+        userId: caller.userId,
+        name,
+        status: 'waiting',
+        text: '',
+        createdAt: clock.now(),
+      }
       await store.tenant(caller).insert(Greetings, greeting)
-      await queue.enqueue('hello.deliver', { orgId: caller.orgId, id: greeting.id }, { dedupeKey: greeting.id })
+      await queue.enqueue(
+        'hello.deliver',
+        { orgId: caller.orgId, id: greeting.id },
+        { dedupeKey: greeting.id },
+      )
       return shown(greeting)
     },
     async list(caller, { limit = 50, cursor }) {
-      const { items, next } = await store.tenant(caller).find(Greetings, { where: { userId: caller.userId }, orderBy: ['createdAt', 'desc'], limit, ...(cursor === undefined ? {} : { after: cursor }) })
+      const { items, next } = await store.tenant(caller).find(Greetings, {
+        where: { userId: caller.userId },
+        orderBy: ['createdAt', 'desc'],
+        limit,
+        ...(cursor === undefined ? {} : { after: cursor }),
+      })
       return { items: items.map(shown), ...(next === undefined ? {} : { next_cursor: next }) }
     },
     read: async (caller, id) => shown(await find(caller, id)),
@@ -32,14 +61,19 @@ export function createGreetings({ store, queue, eventlog, clock, config }) {
       await eventlog.tenant(caller).remove(streamOf(id))
       await store.tenant(caller).remove(Greetings, id)
     },
-    /** A job may run more than once: what is delivered stays delivered, and its event is written once. */
+    /**
+     * A job may run more than once. What is delivered stays so, and its event is written once.
+     */
     async deliver({ orgId, id }) {
       const greeting = await store.tenant({ orgId }).get(Greetings, id)
       if (!greeting || greeting.status === 'delivered') return
       const text = textFor(greeting.name)
-      await eventlog.tenant({ orgId }).append(streamOf(id), [{ type: 'greeting_delivered', data: { text } }], { expect: 0 }).catch(error => {
-        if (error.code !== 'STREAM_MOVED') throw error
-      })
+      await eventlog
+        .tenant({ orgId })
+        .append(streamOf(id), [{ type: 'greeting_delivered', data: { text } }], { expect: 0 })
+        .catch(error => {
+          if (error.code !== 'STREAM_MOVED') throw error
+        })
       await store.tenant({ orgId }).update(Greetings, id, { set: { status: 'delivered', text } })
     },
     /** What came after the cursor, then what comes, until it is delivered. */
