@@ -54,6 +54,8 @@ export type Operation = {
   readonly reply: TSchema | 'sse' | 'none' | { readonly bytes: string }
   /** The status of success; default 200, or 204 where there is no reply. */
   readonly status?: number
+  /** Further statuses that come with the same body. */
+  readonly otherStatuses?: readonly number[]
   /** Answers 304 to an If-None-Match that names its ETag. */
   readonly revalidated?: true
   /** Every process serves it. A worker process serves only such operations. */
@@ -91,9 +93,13 @@ export const ref = <const K extends string>(kind: K): TString =>
  */
 export const filled = <S extends TSchema>(schema: S): S => t.Optional(schema) as unknown as S
 
+/** Of a named schema: itself as it was named. A copy with another description keeps it. */
+export const asNamed: unique symbol = Symbol.for('agent-platform.as-named') as never
 /** Gives a schema its name in the API document, and so in generated clients. */
-export const named = <S extends TSchema>(name: string, schema: S): S =>
-  ({ ...schema, 'x-name': name }) as S
+export function named<S extends TSchema>(name: string, schema: S): S {
+  const whole = { ...schema, 'x-name': name }
+  return Object.assign(whole, { [asNamed]: whole }) as S
+}
 
 /** Puts a table of operations into a chapter of the documentation. */
 export const tagged = <C extends Contract>(tag: string, rows: C): C =>

@@ -92,9 +92,10 @@ export const Upload = named(
   t.Object({
     id: t.String({ format: 'uuid' }),
     filename: t.String({ example: 'notes.md' }),
-    mime: t.String({ example: 'text/markdown' }),
+    mime: t.String({ example: 'text/markdown', description: 'Its media type.' }),
     bytes: t.Integer({ minimum: 0, example: 7 }),
     sha256: t.String({
+      description: 'Of the content, in hexadecimal.',
       example: '360aa5ebfa18efd19f60eb2432c11d53e21586ff3a392ca246980970de15f0c4',
     }),
 
@@ -119,11 +120,15 @@ export type Upload = Static<typeof Upload>
 export const Artifact = named(
   'Artifact',
   t.Object({
-    id: t.String({ format: 'uuid' }),
+    id: t.String({
+      format: 'uuid',
+      description: 'For GET /artifacts/{id}; `artifact_id` of events.',
+    }),
     filename: t.String({ example: 'notes.md' }),
-    mime: t.String({ example: 'text/markdown' }),
+    mime: t.String({ example: 'text/markdown', description: 'Its media type.' }),
     bytes: t.Integer({ minimum: 0, example: 7 }),
     sha256: t.String({
+      description: 'Of the content, in hexadecimal.',
       example: '360aa5ebfa18efd19f60eb2432c11d53e21586ff3a392ca246980970de15f0c4',
     }),
 
@@ -150,7 +155,8 @@ export const files = tagged(
       streamed: 'content_base64',
       bodyMaxBytes: uploadBodyBytesMax,
       description:
-        'Its text is extracted at once or soon: GET /uploads/{id} tells. Name its id in ' +
+        'As JSON with the content in Base64. Its text is extracted at once or soon: ' +
+        'GET /uploads/{id} tells. Name its id in ' +
         '`attachments` of a run. The fields may come in any order; those before the content ' +
         'are checked before the content is read.',
       reply: t.Object({ upload_id: t.String({ format: 'uuid' }) }),

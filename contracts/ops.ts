@@ -22,6 +22,7 @@ export const ops = tagged(
     },
     'GET /readyz': {
       id: 'getReadiness',
+      otherStatuses: [503],
       summary: 'Can it serve?',
       description:
         'The checks name what fails. 503 (`not ready`): nothing can be served. 200 with ' +

@@ -10,12 +10,15 @@ export const RunSummary = named(
     run_id: t.String({ format: 'uuid' }),
     session_id: t.String({ format: 'uuid' }),
     status: RunStatus,
-    app_name: t.String({ example: 'main' }),
+    app_name: t.String({ example: 'main', description: 'The agent.' }),
     model: t.String({ example: 'scripted' }),
-    queue_seq: t.Integer({ minimum: 0 }),
+    queue_seq: t.Integer({ minimum: 0, description: 'Its place in the queue; 0 outside it.' }),
     created_at: Timestamp,
     ended_at: t.Union([Timestamp, t.Null()]),
-    credits: t.Union([t.Integer(), t.Null()], { example: 12 }),
+    credits: t.Union([t.Integer(), t.Null()], {
+      example: 12,
+      description: 'What it cost; null until it has ended.',
+    }),
   }),
 )
 /** A run as it stands. Its questions are those of the events `user_choice`, `quiz`, `approval`. */
@@ -60,7 +63,10 @@ export const RunList = t.Object({
   status: t.Optional(RunStatus),
   app_name: t.Optional(t.String({ maxLength: 80, description: 'The agent.' })),
   session_id: t.Optional({ ...ref('session'), description: 'The conversation.' }),
-  from: t.Optional({ ...Timestamp, description: 'Started at this time or later.' }),
+  from: t.Optional({
+    ...Timestamp,
+    description: 'Started at this time or later, as 2026-01-31T00:00:00Z.',
+  }),
   to: t.Optional({ ...Timestamp, description: 'Started before this time.' }),
 })
 
@@ -72,7 +78,9 @@ export const runViews = tagged(
       summary: 'List your runs',
       description:
         'The conversation with the latest activity first, and within it the newest run. A page ' +
-        'may be shorter than `limit`, even empty, while `next_cursor` says that there may be more.',
+        'may be shorter than `limit`, even empty, while `next_cursor` says that there may be ' +
+        'more. Copies in a fork are not listed; GET /sessions/{id} has them. Give a cursor with the ' +
+        'same filters.',
       query: RunList,
       reply: page(RunSummary),
     },
@@ -80,8 +88,9 @@ export const runViews = tagged(
       id: 'getRun',
       summary: 'Read a run as it stands',
       description:
-        'For clients that ask now and then. Whoever follows GET /runs/{run_id}/events knows all ' +
-        'of this already.',
+        'For clients that ask now and then, every second or slower, until the status is `done`, ' +
+        '`failed` or `cancelled`. While it is `waiting`, answer its `questions`. Whoever follows ' +
+        'GET /runs/{run_id}/events knows all of this already.',
       params: { run_id: ref('run') },
       reply: RunView,
     },

@@ -31,10 +31,12 @@ export const RunStart = named(
       kb_ids: t.Optional(
         t.Array(ref('kb'), {
           maxItems: 20,
-          description: 'Knowledge bases that the agent may search.',
+          description: 'Knowledge bases that the agent may search, where a plugin offers them.',
         }),
       ),
-      kb_enhance: filled(t.Boolean({ default: false })),
+      kb_enhance: filled(
+        t.Boolean({ default: false, description: 'Means something with `kb_ids` only.' }),
+      ),
       plan: filled(
         t.Boolean({ default: false, description: 'Write a plan first, then execute it.' }),
       ),
@@ -48,7 +50,10 @@ export const RunStart = named(
       reasoning: filled(
         t.Boolean({ default: false, description: 'Longer deliberation before answering.' }),
       ),
-      data_workspace_id: t.Optional(ref('workspace')),
+      data_workspace_id: t.Optional({
+        ...ref('workspace'),
+        description: 'A workspace of data, where a plugin offers them.',
+      }),
       client_tz: filled(
         t.String({
           default: 'UTC',
@@ -76,13 +81,21 @@ export const PlacedStatus = t.Union([
 ])
 export const RunStatus = named(
   'RunStatus',
-  t.Union([
-    ...PlacedStatus.anyOf,
-    t.Literal('waiting'),
-    t.Literal('done'),
-    t.Literal('failed'),
-    t.Literal('cancelled'),
-  ]),
+  t.Union(
+    [
+      ...PlacedStatus.anyOf,
+      t.Literal('waiting'),
+      t.Literal('done'),
+      t.Literal('failed'),
+      t.Literal('cancelled'),
+    ],
+    {
+      description:
+        '`running`; `queued`: behind another run of its conversation; `blocked`: behind one ' +
+        'that failed, until the queue is resumed; `waiting`: for an answer of its user. ' +
+        '`done`, `failed` and `cancelled` are final.',
+    },
+  ),
 )
 
 export const RunStarted = named(
@@ -152,7 +165,8 @@ export const runs = tagged(
       description:
         'Server-Sent Events. `id` is the seq; reconnect with Last-Event-ID or ?after= and ' +
         'read exactly what follows. `done` or `error` comes last, once, and the stream ends; ' +
-        'asked for again with nothing left it is 204.',
+        'asked for again with nothing left it is 204. Numbers may have gaps. The stream also ' +
+        'ends when the access token does: come back with a new one and the last id.',
       query: t.Object({
         after: t.Optional(
           t.String({
@@ -194,8 +208,9 @@ export const runs = tagged(
             ],
             {
               description:
-                'An option id, the label of one, or a text (user_choice), a list of option ' +
-                'ids (multiple), true or false (approval), question id → option id (quiz).',
+                'An option id, the label of one, or a text (user_choice): `"a"`; a list of ' +
+                'option ids (multiple): `["a", "b"]`; approval: `true` or `false`; quiz, question id → ' +
+                'option id: `{"1": "b"}`.',
             },
           ),
         },

@@ -10,9 +10,12 @@ export const Session = named(
     id: t.String({ format: 'uuid' }),
     title: t.String({ example: 'Two offers compared' }),
     app_name: t.String({ example: 'main' }),
-    status: t.Union([t.Literal('idle'), t.Literal('running'), t.Literal('paused')]),
+    status: t.Union([t.Literal('idle'), t.Literal('running'), t.Literal('paused')], {
+      description:
+        '`paused`: a run failed, and those behind it are blocked until the queue is resumed.',
+    }),
     active_run_id: t.Union([t.String({ format: 'uuid' }), t.Null()]),
-    queued: t.Integer({ minimum: 0 }),
+    queued: t.Integer({ minimum: 0, description: 'Runs that wait.' }),
     created_at: Timestamp,
     updated_at: Timestamp,
   }),
@@ -94,6 +97,7 @@ export const sessions = tagged(
     },
     'POST /sessions/{id}/branch': {
       id: 'branchSession',
+      bodyOptional: true,
       ...session,
       summary: 'Fork a conversation at a message',
       status: 201,

@@ -34,7 +34,8 @@ const description = [
   'Durable agent runs over HTTP and Server-Sent Events.',
   '',
   'Exchange an API key for an access token (`exchangeApiKey`), start a run (`startRun`), and read',
-  'its events (`followRun`). Every error is an `ApiError`; every list is `{items, next_cursor}`.',
+  'its events (`followRun`). Every error is an `ApiError`, but for /readyz; every list is',
+  '`{items, next_cursor}`.',
   'Timestamps are ISO-8601 in UTC, identifiers are UUIDs. An optional field that is null means the',
   'same as no field.',
   '',
@@ -43,7 +44,9 @@ const description = [
 ].join('\n')
 
 /** Chapters that have operations: ours in their order, then those of other plugins. */
-function usedTags(operations: readonly Described[]): Json[] {
+function usedTags(
+  operations: readonly Described[],
+): { readonly name: string; readonly description: string }[] {
   const used = new Set(operations.map(tagOf))
   const ours = Object.entries(tags).filter(([name]) => used.has(name))
   const others = [...used]
@@ -71,10 +74,10 @@ export function openapi(
     hasEvents: Object.keys(events).length > 0,
   }
   const paths: Record<string, Json> = {}
-  const sorted = [...operations].sort(
-    (a, b) => a.path.localeCompare(b.path) || a.key.localeCompare(b.key),
-  )
-  for (const each of sorted) {
+  const chapters = usedTags(operations)
+  const chapterOf = (one: Described) => chapters.findIndex(({ name }) => name === tagOf(one))
+  // By chapter, and within it as the contracts have them: in the order of a client's work.
+  for (const each of [...operations].sort((a, b) => chapterOf(a) - chapterOf(b))) {
     const method = each.key.slice(0, each.key.indexOf(' ')).toLowerCase()
     paths[each.path] = { ...paths[each.path], [method]: operationOf(each, writing) }
   }
@@ -88,7 +91,7 @@ export function openapi(
       contact: { name: 'Whoever runs this installation' },
     },
     servers: [{ url: '/', description: 'The server that answered this document.' }],
-    tags: usedTags(operations),
+    tags: chapters,
     paths,
     components: { securitySchemes, headers, schemas: schemas.components() },
   }

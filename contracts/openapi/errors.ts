@@ -92,7 +92,10 @@ export const errorSchemas: Json = {
     description: catalogue,
     enum: allCodes,
     'x-errors': Object.fromEntries(
-      allCodes.map(code => [code, { status: faults[code][0], retry: isWorthRetrying(code) }]),
+      allCodes.map(code => {
+        const [status, sentence] = faults[code]
+        return [code, { status, retry: isWorthRetrying(code), sentence }]
+      }),
     ),
   },
 }

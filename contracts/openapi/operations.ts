@@ -108,6 +108,7 @@ export function operationOf(described: Described, writing: Writing): Json {
     headers: requestId,
     ...more,
   })
+  const success = answer(reasons[status] ?? 'Done', successContent(described, writing))
   return {
     operationId: idOf(described),
     tags: [tagOf(described)],
@@ -117,7 +118,7 @@ export function operationOf(described: Described, writing: Writing): Json {
     parameters: parametersOf(operation, writing.schemas),
     ...requestBody(described, writing),
     responses: {
-      [String(status)]: answer(reasons[status] ?? 'Done', successContent(described, writing)),
+      [String(status)]: success,
       ...(operation.reply === 'sse'
         ? {
             204: answer(
@@ -127,6 +128,7 @@ export function operationOf(described: Described, writing: Writing): Json {
         : {}),
       ...(operation.revalidated ? { 304: answer('What you have is still so') } : {}),
       ...errorResponses(operation, requestId),
+      ...Object.fromEntries((operation.otherStatuses ?? []).map(other => [other, success])),
     },
   }
 }

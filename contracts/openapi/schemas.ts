@@ -1,6 +1,7 @@
 // Writes schemas as generators of clients read them (JSON Schema 2020-12 within OpenAPI 3.1).
 // What has a name is referred to by it. Constants that exclude each other become an enumeration.
 import type { TSchema } from 'typebox'
+import { asNamed } from '../contract.ts'
 
 export type Json = { readonly [name: string]: unknown }
 type Schema = {
@@ -15,6 +16,7 @@ type Schema = {
   readonly required?: readonly string[]
   readonly example?: unknown
   readonly 'x-name'?: string
+  readonly [asNamed]?: Schema
   readonly [annotation: string]: unknown
 }
 
@@ -82,8 +84,10 @@ export function createSchemas() {
   }
 
   const write = (schema: Schema): Json => {
-    const written = schema.anyOf ? eitherOr(schema) : plain(schema)
     const name = schema['x-name']
+    // A copy may have another description, which stands beside the reference.
+    const whole = schema[asNamed] ?? schema
+    const written = whole.anyOf ? eitherOr(whole) : plain(whole)
     if (name === undefined) return written
     const reference = add(name, written)
     const { description } = schema
@@ -130,12 +134,17 @@ const orReference = ({ $ref, ...rest }: Json): Json => ({
 /** The body as clients may write it: null for an optional field means the same as no field. */
 export function withNulls(schema: TSchema): TSchema {
   const { properties, items, required = [] } = schema as Schema
-  if (items) return { ...schema, items: withNulls(items as TSchema) } as TSchema
+  if (items)
+    return { ...schema, [asNamed]: undefined, items: withNulls(items as TSchema) } as TSchema
   if (!properties) return schema
   const field = (name: string, value: Schema) => {
     const inside = withNulls(value as TSchema) as Schema
     return required.includes(name) ? inside : { anyOf: [inside, { type: 'null' }] }
   }
   const fields = Object.entries(properties).map(([name, value]) => [name, field(name, value)])
-  return { ...schema, properties: Object.fromEntries(fields) } as TSchema
+  return {
+    ...schema,
+    [asNamed]: undefined,
+    properties: Object.fromEntries(fields),
+  } as unknown as TSchema
 }

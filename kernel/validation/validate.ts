@@ -37,12 +37,16 @@ function fieldOf(where: string, error: ErrorObject): string {
     .join('.')
     .slice(0, 200)
 }
-function whyOf(error: ErrorObject): string {
+function whyOf(all: readonly ErrorObject[]): string {
+  const error = all[0]!
+  const others = all.filter(({ keyword }) => keyword === 'const')
   if (error.keyword === 'required') return 'is required'
   if (error.keyword === 'additionalProperties') return 'is not a known field'
   if (error.keyword === 'format') return `is not a valid ${String(error.params['format'])}`
   if (error.keyword === 'enum')
     return `must be one of ${(error.params['allowedValues'] as unknown[]).join(', ')}`
+  if (error.keyword === 'const' && others.length > 1)
+    return `must be one of ${others.map(({ params }) => params['allowedValue']).join(', ')}`
   if (error.keyword === 'x-well-formed') return 'is not well-formed Unicode'
   return error.message ?? 'is not valid'
 }
@@ -104,8 +108,8 @@ export function createValidator({ compile = 'now' }: { readonly compile?: Compil
         const value = normal ? normal(given) : given
         valid ??= compiled()
         if (valid(value)) return value
-        const error = valid.errors![0]!
-        throw fault('INVALID_FIELD', { field: fieldOf(where, error), why: whyOf(error) })
+        const all = valid.errors!
+        throw fault('INVALID_FIELD', { field: fieldOf(where, all[0]!), why: whyOf(all) })
       }
     },
   }

@@ -1,27 +1,11 @@
 // Renders the OpenAPI document as a page that loads nothing else: HTML and its style, no script.
-type Schema = {
-  type?: string | string[]
-  format?: string
-  enum?: unknown[]
-  const?: unknown
-  anyOf?: Schema[]
-  items?: Schema
-  oneOf?: Schema[]
-  properties?: Record<string, Schema>
-  required?: string[]
-  description?: string
-  default?: unknown
-  minimum?: number
-  maximum?: number
-  minLength?: number
-  maxLength?: number
-  maxItems?: number
-  $ref?: string
-  'x-ref'?: string
-}
+import { defaultOf, html, prose, rows, target, typeOf } from './schema-rows.ts'
+import type { Components, Schema } from './schema-rows.ts'
+import { style } from './style.ts'
+
 type Content = Record<
   string,
-  { schema?: Schema; examples?: Record<string, { value: { detail: string } }> }
+  { schema?: Schema; example?: unknown; examples?: Record<string, unknown> }
 >
 type Op = {
   summary: string
@@ -46,162 +30,93 @@ type Document = {
   components: { schemas: Record<string, Schema> }
 }
 
-const html = (text: unknown) => String(text).replace(/[&<>"']/g, sign => `&#${sign.charCodeAt(0)};`)
-/** Prose, in which backticks mark code. */
-const prose = (text: unknown) => html(text).replace(/`([^`]+)`/g, '<code>$1</code>')
+const table = (title: string, body: string) =>
+  body ? `<h4>${title}</h4><table>${body}</table>` : ''
 
-const style = `
-:root {
-  color-scheme: light dark;
-  --line: light-dark(#ddd, #3a3a3a); --soft: light-dark(#f6f6f4, #222);
-  --dim: light-dark(#666, #999); --accent: light-dark(#0a5fb4, #7ab8f5)
-}
-* { box-sizing: border-box }
-body {
-  margin: 0; font: 15px/1.55 system-ui, sans-serif;
-  display: grid; grid-template-columns: 17rem minmax(0, 1fr)
-}
-nav {
-  position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1.5rem 1rem;
-  border-right: 1px solid var(--line); font-size: 13px
-}
-nav h2 {
-  font-size: 12px; letter-spacing: .06em; text-transform: uppercase; color: var(--dim);
-  margin: 1.2rem 0 .3rem
-}
-nav a {
-  display: block; padding: .12rem 0; color: inherit; text-decoration: none;
-  white-space: nowrap; overflow: hidden; text-overflow: ellipsis
-}
-nav a:hover { color: var(--accent) }
-details { margin-top: .8rem; font-size: 13.5px }
-main { max-width: 56rem; padding: 2rem 2.5rem 6rem }
-section { border-top: 1px solid var(--line); padding: 1.6rem 0 }
-h1 { margin: 0 }
-h3 { margin: 0 0 .4rem; font-size: 1.05rem }
-h4 { margin: 1rem 0 .3rem; font-size: 13px; color: var(--dim) }
-code, .path { font: 13px/1.5 ui-monospace, monospace }
-.path {
-  display: block; background: var(--soft); border-radius: 6px; padding: .45rem .7rem;
-  margin: .5rem 0; overflow-x: auto
-}
-.verb { font-weight: 700; color: var(--accent); margin-right: .6rem }
-.open { float: right; color: var(--dim) }
-table { width: 100%; border-collapse: collapse; font-size: 13.5px }
-td {
-  padding: .28rem .6rem .28rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; overflow-wrap: anywhere
-}
-td:first-child { width: 14rem }
-td:nth-child(2) { width: 13rem; color: var(--dim) }
-small { color: var(--dim) }
-@media (max-width: 50rem) {
-  body { display: block }
-  nav { position: static; height: auto; border: 0 }
-  main { padding: 1rem }
-}`
-
-type Components = Record<string, Schema>
-const nameIn = ({ $ref = '' }: Schema) => $ref.split('/').at(-1)!
-/** What a reference stands for. Its own description counts before that of its target. */
-const target = (schema: Schema, components: Components): Schema =>
-  schema.$ref ? { ...components[nameIn(schema)], ...schema, $ref: '' } : schema
-
-function typeOf(schema: Schema): string {
-  if (schema.$ref) return nameIn(schema)
-  if (schema.anyOf) return schema.anyOf.map(typeOf).join(' | ')
-  if (schema.const !== undefined) return JSON.stringify(schema.const)
-  if (schema.enum) return schema.enum.map(value => JSON.stringify(value)).join(' | ')
-  if (Array.isArray(schema.type))
-    return schema.type
-      .map(type => (type === 'null' ? type : typeOf({ ...schema, type })))
-      .join(' | ')
-  if (schema.type === 'array') return `${typeOf(schema.items ?? {})}[]`
-  const bounds = [
-    schema.minimum !== undefined && `≥ ${schema.minimum}`,
-    schema.maximum !== undefined && `≤ ${schema.maximum}`,
-    schema.minLength !== undefined && schema.minLength > 1 && `≥ ${schema.minLength} characters`,
-    schema.maxLength !== undefined && `≤ ${schema.maxLength} characters`,
-  ].filter(Boolean)
-  return [
-    schema['x-ref'] ? `${schema['x-ref']} id` : (schema.format ?? schema.type ?? 'any'),
-    ...bounds,
-  ].join(', ')
-}
-
-/** One row for each field, with nested fields indented below. */
-function rows(given: Schema | undefined, components: Components, depth = 0): string {
-  if (!given || depth > 4) return ''
-  const schema = target(given, components)
-  if (schema.items) return rows(schema.items, components, depth)
-  return Object.entries(schema.properties ?? {})
-    .map(([name, written]) => {
-      const field = target(written, components)
-      const notes = [
-        field.description,
-        field.default !== undefined && field.default !== ''
-          ? `Default ${JSON.stringify(field.default)}.`
-          : '',
-      ]
-        .filter(Boolean)
-        .join(' ')
-      const optional = schema.required?.includes(name) ? '' : ' <small>optional</small>'
+function parameterRows({ parameters }: Op, components: Components): string {
+  return parameters
+    .map(({ name, in: place, required, schema: written, description = '' }) => {
+      const schema = target(written, components)
       return (
-        `<tr><td style="padding-left:${depth * 1.2}rem">` +
-        `<code>${html(name)}</code>${optional}</td>` +
-        `<td>${html(typeOf(field))}</td><td>${prose(notes)}</td></tr>` +
-        rows(field, components, depth + 1)
+        `<tr><td><code>${html(name)}</code> ` +
+        `<small>${place}${required ? '' : ', optional'}</small></td>` +
+        `<td>${html(typeOf(schema))}</td><td>${prose(description + defaultOf(schema))}</td></tr>`
       )
     })
     .join('')
 }
-const table = (title: string, body: string) =>
-  body ? `<h4>${title}</h4><table>${body}</table>` : ''
+const example = (title: string, value: unknown) =>
+  value === undefined
+    ? ''
+    : `<details><summary>${title}</summary><pre>` +
+      `${html(typeof value === 'string' ? value : JSON.stringify(value, null, 2))}</pre></details>`
+
+function answers({ responses }: Op, components: Components): string {
+  const successes = Object.entries(responses).filter(([status]) => status < '400')
+  return successes
+    .map(([status, { description, content = {} }]) => {
+      const [media, body] = Object.entries(content)[0] ?? []
+      const fields = rows(body?.schema, components)
+      const events = body?.schema?.contentSchema ? ' <a href="#events">Event types</a>' : ''
+      return (
+        `<h4>Answer ${html(status)} <small>${html(media ?? '')}</small></h4>` +
+        (fields ? `<table>${fields}</table>` : `<p>${html(description)}.${events}</p>`) +
+        example('Example', body?.example)
+      )
+    })
+    .join('')
+}
+/** Its own error codes; what they mean stands once, in the table of all errors. */
+function errors({ responses }: Op): string {
+  const codes = Object.entries(responses)
+    .filter(([status]) => status >= '400')
+    .map(([status, { content }]) => {
+      const own = Object.keys(content?.['application/json']?.examples ?? {})
+      return `${html(status)} ${own.map(code => `<a href="#errors">${html(code)}</a>`).join(' ')}`
+    })
+  return `<details><summary>Errors</summary><p>${codes.join('<br>')}</p></details>`
+}
 
 function operation(path: string, verb: string, op: Op, components: Components): string {
-  const parameters = op.parameters
-    .map(
-      ({ name, in: place, required, schema, description }) =>
-        `<tr><td><code>${html(name)}</code> ` +
-        `<small>${place}${required ? '' : ', optional'}</small></td>` +
-        `<td>${html(typeOf(schema))}</td><td>${prose(description ?? '')}</td></tr>`,
-    )
-    .join('')
-  const [[status, success] = ['', { description: '' }], ...others] = Object.entries(
-    op.responses,
-  ) as [string, Op['responses'][string]][]
-  const errors = others.filter(([code]) => code >= '400')
-  const [media, answer] = Object.entries(success.content ?? {})[0] ?? []
-  const fields = rows(answer?.schema, components)
   const body = op.requestBody?.content['application/json']
-  const access = op.security.length === 0 ? 'public' : 'Bearer token'
-  const failures = errors.flatMap(([code, { content }]) =>
-    Object.entries(content?.['application/json']?.examples ?? {}).map(
-      ([name, { value }]) =>
-        `<tr><td>${html(code)} <code>${html(name)}</code></td>` +
-        `<td colspan="2">${html(value.detail)}</td></tr>`,
-    ),
-  )
+  const [scheme] = op.security.flatMap(one => Object.keys(one))
+  const access = scheme === undefined ? 'public' : `${scheme === 'user' ? 'access' : scheme} token`
   return [
     `<section id="${op.operationId}"><h3>${html(op.summary)}</h3>`,
-    `<div class="path"><span class="open">${access}</span>`,
+    `<div class="path"><span class="open">${html(access)}</span>`,
     `<span class="verb">${verb.toUpperCase()}</span>${html(path)}</div>`,
     op.description ? `<p>${prose(op.description)}</p>` : '',
-    `\n${table('Parameters', parameters)}${table('Body', rows(body?.schema, components))}\n`,
-    `<h4>Answer ${html(status)} <small>${html(media ?? '')}</small></h4>`,
-    fields ? `<table>${fields}</table>` : `<p>${html(success.description)}</p>`,
-    `\n<details><summary>Errors: ${errors.map(([code]) => html(code)).join(', ')}</summary>`,
-    `<table>${failures.join('')}</table></details></section>`,
+    `\n${table('Parameters', parameterRows(op, components))}`,
+    `${table('Body', rows(body?.schema, components))}${example('Example', body?.example)}\n`,
+    `${answers(op, components)}\n${errors(op)}</section>`,
   ].join('')
+}
+
+/** All error codes, with what each means and whether the same request is worth another try. */
+function errorTable({ ApiError, ErrorCode }: Components): string {
+  const known = Object.entries(ErrorCode?.['x-errors'] ?? {}).map(
+    ([code, { status, retry, sentence }]) =>
+      `<tr><td>${status} <code>${html(code)}</code></td>` +
+      `<td>${retry ? 'worth a retry' : ''}</td><td>${html(sentence)}</td></tr>`,
+  )
+  return ApiError
+    ? '<section id="errors"><h2>Errors</h2><p>Branch on <code>code</code>; the words of ' +
+        '<code>detail</code> may change. Retry after the seconds of Retry-After, else after a ' +
+        `pause that grows.</p><table>${rows(ApiError, {})}</table>` +
+        `<table>${known.join('')}</table></section>`
+    : ''
 }
 
 /** How to begin, above all operations. */
 const beginning =
-  '<p>Exchange an API key at <code>POST /api/v1/auth/token</code> (or sign in at ' +
-  '<code>POST /api/v1/auth/login</code>) and send the access token as ' +
-  '<code>Authorization: Bearer …</code>; it lasts 15 minutes. Start a run with ' +
-  '<code>POST /api/v1/chat</code>, then read <code>GET /api/v1/runs/{run_id}/events</code>.</p>' +
-  '<p><a href="openapi.json">openapi.json</a></p>'
+  '<pre>API=http://localhost:8080/api/v1\n' +
+  'TOKEN=$(curl -s -X POST $API/auth/token -H "X-API-Key: sk_live_…" | jq -r .access_token)\n' +
+  'RUN=$(curl -s $API/chat -H "Authorization: Bearer $TOKEN" -H "Content-Type: ' +
+  'application/json" \\\n' +
+  '      -d \'{"message":"Compare the two offers."}\' | jq -r .run_id)\n' +
+  'curl -N $API/runs/$RUN/events -H "Authorization: Bearer $TOKEN"   # follow, or ask:\n' +
+  'curl $API/runs/$RUN -H "Authorization: Bearer $TOKEN"</pre>' +
+  '<p>An access token lasts 15 minutes. <a href="openapi.json">openapi.json</a></p>'
 
 export function pageOf(source: object): string {
   const document = source as Document
@@ -233,19 +148,23 @@ export function pageOf(source: object): string {
     `<title>${title} API</title><style>${style}</style>\n`,
     `<nav><strong>${title}</strong> <small>${html(document.info.version)}</small>`,
     ...links,
-    '<h2>events</h2>',
+    '<h2>Errors</h2><a href="#errors">All error codes</a>',
+    '<h2>Event types</h2>',
     ...types.map(([name]) => `<a href="#event-${html(name)}">${html(name)}</a>`),
-    `</nav>\n<main><h1>${title} API</h1><p>${prose(document.info.description)}</p>`,
+    `</nav>\n<main><h1>${title} API</h1>`,
+    ...document.info.description.split('\n\n').map(text => `<p>${prose(text)}</p>`),
     `${beginning}\n`,
     ...groups.flatMap(({ name, description, items }) => [
       `<h2>${html(name)}</h2><p>${prose(description)}</p>`,
       ...items.map(({ path, verb, op }) => operation(path, verb, op, components)),
     ]),
-    '\n<h2>Event types</h2>',
+    `\n${errorTable(components)}`,
+    '\n<h2 id="events">Event types</h2>',
     '<p>Sent by the event streams. Skip the types that you do not know.</p>',
     ...types.map(
       ([name, schema]) =>
         `<section id="event-${html(name)}"><h3><code>${html(name)}</code></h3>` +
+        `<p>${prose(target(schema, components).description ?? '')}</p>` +
         `<table>${rows(schema, components)}</table></section>`,
     ),
     '</main></html>',

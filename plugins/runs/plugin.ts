@@ -155,7 +155,7 @@ export default definePlugin({
     'GET /sessions/{id}': ({ sessions, caller, params }) => sessions.read(caller, params.id),
     'GET /sessions/search': ({ find, caller, query }) => find(caller, query),
     'POST /sessions/{id}/branch': ({ history, caller, params, body }) =>
-      history.branch(caller, params.id, body),
+      history.branch(caller, params.id, body ?? {}),
     'POST /sessions/{id}/truncate': ({ history, caller, params, body }) =>
       history.truncate(caller, params.id, body.message_id),
     'PATCH /sessions/{id}': ({ sessions, caller, params, body }) =>

@@ -134,7 +134,9 @@ test('runs are listed by status, agent, conversation and time, a page at a time'
     }
     assert.equal(paged, expected, query)
   }
-  assert.is((await call('GET', '/runs?status=lost', { token })).status, 400)
+  const lost = await call('GET', '/runs?status=lost', { token })
+  assert.is(lost.status, 400)
+  assert.match(lost.text, /must be one of running, queued/)
   const fork = await call('POST', `/sessions/${session}/branch`, { token, body: {} })
   assert.is(fork.status, 201)
   assert.equal(await idsOf(''), all, 'copies in a fork were run by nobody')
