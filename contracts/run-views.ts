@@ -79,8 +79,8 @@ export const runViews = tagged(
       description:
         'The conversation with the latest activity first, and within it the newest run. A page ' +
         'may be shorter than `limit`, even empty, while `next_cursor` says that there may be ' +
-        'more. Copies in a fork are not listed; GET /sessions/{id} has them. Give a cursor with the ' +
-        'same filters.',
+        'more. Copies in a fork are not listed; GET /sessions/{id} has them. Give a cursor ' +
+        'with the same filters.',
       query: RunList,
       reply: page(RunSummary),
     },

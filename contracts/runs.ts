@@ -209,8 +209,8 @@ export const runs = tagged(
             {
               description:
                 'An option id, the label of one, or a text (user_choice): `"a"`; a list of ' +
-                'option ids (multiple): `["a", "b"]`; approval: `true` or `false`; quiz, question id → ' +
-                'option id: `{"1": "b"}`.',
+                'option ids (multiple): `["a", "b"]`; approval: `true` or `false`; quiz, ' +
+                'question id → option id: `{"1": "b"}`.',
             },
           ),
         },
