@@ -14,7 +14,7 @@ import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, streamOf, type Run, type Status } from './collections.ts'
 import type { Driver } from './engine/driver.ts'
 import { shown } from './journal/compact.ts'
-import { isTerminal } from './journal/outcome.ts'
+import { isTerminal, type SeenEnded } from './journal/outcome.ts'
 import type { RunMetrics } from './telemetry/metrics.ts'
 import { cancelledTopic } from './engine/remote-driver.ts'
 import type { Replies } from './engine/replies.ts'
@@ -32,6 +32,7 @@ type Deps = {
   peers: Broadcasting
   metrics: RunMetrics
   replies: Replies
+  ended: SeenEnded
   readTexts: ReadTexts
   standings: Standings
 }
@@ -87,6 +88,7 @@ export function createRuns({
   peers,
   metrics,
   replies,
+  ended,
   readTexts,
   standings,
 }: Deps) {
@@ -142,7 +144,8 @@ export function createRuns({
       if (mine && placed.status === 'running') driver.begin(run)
       // The run ahead may have ended since this run took its place in the queue.
       else if (mine) await wake(caller, await rest(store.tenant(caller), run, clock.now()))
-      const { status, queueSeq } = resumed && !mine ? await present(run) : placed
+      const { status, queueSeq } =
+        resumed && !mine ? await present(await ended(run, 'summary')) : placed
       return {
         run_id: run.id,
         session_id: run.sessionId,

@@ -62,7 +62,9 @@ export function createRunView({ eventlog, ended, readTexts, artifacts, standings
       run.usage || run.copied
         ? { usage: run.usage ? usageReply(run.usage) : null, error: run.error ?? null }
         : await endIn(eventlog.tenant(caller), run)
-    return { ...end, answer: whole!.answer ?? '', questions: [] }
+    // A fork that was cut at the request does not show the answer; its events do not, either.
+    const answer = run.copied && run.answerCut ? '' : (whole!.answer ?? '')
+    return { ...end, answer, questions: [] }
   }
   const open = async (caller: Caller, run: Run) => {
     const state = await readState(eventlog.tenant(caller), streamOf(run.id))

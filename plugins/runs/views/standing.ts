@@ -2,13 +2,12 @@
 import { fault, type Caller } from '#kernel'
 import type { ScopedStorage } from '#ports/storage.ts'
 import { Runs, Sessions, type Run, type Status } from '../collections.ts'
-import type { SeenEnded } from '../journal/outcome.ts'
 import { standing } from '../sessions/enqueue.ts'
 
 type Present = { readonly status: Status; readonly queueSeq: number }
 export type Standings = ReturnType<typeof createStandings>
 
-export function createStandings({ store, ended }: { store: ScopedStorage; ended: SeenEnded }) {
+export function createStandings({ store }: { store: ScopedStorage }) {
   return {
     /** Throws NOT_FOUND unless the run is the caller's. */
     async find(caller: Caller, runId: string): Promise<Run> {
@@ -16,9 +15,11 @@ export function createStandings({ store, ended }: { store: ScopedStorage; ended:
       if (!run || run.userId !== caller.userId) throw fault('NOT_FOUND', { what: 'run' })
       return run
     },
-    /** The run's status now, and its place in the queue of its session. */
-    async present(seen: Run): Promise<Present> {
-      const run = await ended(seen, 'summary')
+    /**
+     * The run's status now, and its place in the queue of its session. `run`: as `ended` shows it.
+     * Whoever asked again here might show an end beside what the run was before its end.
+     */
+    async present(run: Run): Promise<Present> {
       const isWaiting =
         run.phase === 'placed' && (run.status === 'queued' || run.status === 'blocked')
       const session = isWaiting ? await store.tenant(run).get(Sessions, run.sessionId) : undefined

@@ -73,6 +73,45 @@ test('a run under way shows what it has said so far, and a failed one why it fai
   assert.match(failed.error!.detail, /against its rules/)
 })
 
+test('a run that ends while it is read is shown before its end, or after it', async () => {
+  const gate = door()
+  const { chat, view, read, eventlog } = await start(async function* () {
+    yield [text('Half of it')]
+    await gate.passed
+    throw fault('MODEL_REFUSED', { why: 'it is against its rules' })
+  })
+  const { run_id: id } = await chat('Go on')
+  await until('it has begun', async () => (await view(id)).answer !== '')
+  const { bounds } = eventlog
+  Object.assign(eventlog, {
+    bounds: async (stream: string) => {
+      const before = await bounds(stream)
+      Object.assign(eventlog, { bounds })
+      gate.open()
+      await read(id)
+      return before
+    },
+  })
+  const seen = await view(id)
+  assert.equal([seen.status, seen.ended_at, seen.error], ['running', null, null])
+  const { status, ended_at: end, error } = await view(id)
+  assert.equal([status, end !== null, error?.code], ['failed', true, 'MODEL_REFUSED'])
+})
+
+test('a fork that was cut at a request does not show the answer to it', async () => {
+  const { chat, read, get, call, token, view } = await start(() => says('Not wanted.'))
+  const { run_id: id, session_id: session } = await chat('How is it?')
+  await read(id)
+  const { items } = await get<{ items: { id: string }[] }>(`/sessions/${session}/messages`)
+  const branch = async (body: object) => {
+    const fork = await call('POST', `/sessions/${session}/branch`, { token, body })
+    const { id: of } = fork.body as { id: string }
+    return (await get<{ runs: View[] }>(`/sessions/${of}`)).runs[0]!.run_id
+  }
+  assert.is((await view(await branch({}))).answer, 'Not wanted.')
+  assert.is((await view(await branch({ message_id: items[0]!.id }))).answer, '')
+})
+
 test('a question is there until it is answered, and other runs are not found', async () => {
   const { chat, view, call, token, read, account } = await start(
     request => (resultsIn(request).length > 0 ? says('Done.') : calls(called('one', 'wipe'))),
