@@ -132,8 +132,11 @@ function typeOf(schema: Schema): string {
 /** One row for each field, with nested fields indented below. */
 function rows(given: Schema | undefined, components: Components, depth = 0): string {
   if (!given || depth > 4) return ''
-  const schema = target(given, components)
-  if (schema.items) return rows(schema.items, components, depth)
+  let schema = target(given, components)
+  for (let lists = 0; schema.items; lists++) {
+    if (lists > 4) return ''
+    schema = target(schema.items, components)
+  }
   return Object.entries(schema.properties ?? {})
     .map(([name, written]) => {
       const field = target(written, components)
@@ -183,7 +186,7 @@ function operation(path: string, verb: string, op: Op, components: Components): 
     ),
   )
   return [
-    `<section id="${op.operationId}"><h3>${html(op.summary)}</h3>`,
+    `<section id="${html(op.operationId)}"><h3>${html(op.summary)}</h3>`,
     `<div class="path"><span class="open">${access}</span>`,
     `<span class="verb">${verb.toUpperCase()}</span>${html(path)}</div>`,
     op.description ? `<p>${prose(op.description)}</p>` : '',
@@ -223,7 +226,7 @@ export function pageOf(source: object): string {
     `<h2>${html(name)}</h2>`,
     ...items.map(
       ({ path, verb, op }) =>
-        `<a href="#${op.operationId}" title="${html(path)}">${verb.toUpperCase()} ` +
+        `<a href="#${html(op.operationId)}" title="${html(path)}">${verb.toUpperCase()} ` +
         `${html(path.replace('/api/v1', ''))}</a>`,
     ),
   ])
