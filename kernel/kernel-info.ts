@@ -76,6 +76,7 @@ export function createKernelInfo({
         name: plugin.name,
         version: plugin.version,
         generation,
+        emits: Object.keys(plugin.emits ?? {}),
       })),
     health: () =>
       Promise.all([

@@ -27,11 +27,15 @@ export type KernelInfo = {
   operations(): readonly MountedOperation[]
   /** SSE event types → the schema of their data. */
   events(): Readonly<Record<string, TSchema>>
-  /** The plugins that serve now. Each change of a plugin makes a new generation. */
+  /**
+   * The plugins that serve now, in the order in which they were built. Each change of a plugin
+   * makes a new generation. `emits`: the event types that it declares.
+   */
   plugins(): readonly {
     readonly name: string
     readonly version: string
     readonly generation: number
+    readonly emits: readonly string[]
   }[]
   /** Asks every port and plugin, each for at most two seconds. */
   health(): Promise<readonly Check[]>

@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox'
 import { errorSchemas } from './errors.ts'
 import { addEvents } from './events.ts'
 import { createExamples } from './examples.ts'
-import { operationOf, tagOf, type Described } from './operations.ts'
+import { idOf, operationOf, tagOf, type Described } from './operations.ts'
 import { createSchemas, type Json } from './schemas.ts'
 import { tags } from './tags.ts'
 
@@ -50,7 +50,7 @@ function usedTags(
   const used = new Set(operations.map(tagOf))
   const ours = Object.entries(tags).filter(([name]) => used.has(name))
   const others = [...used]
-    .filter(name => !(name in tags))
+    .filter(name => !Object.hasOwn(tags, name))
     .sort((a, b) => a.localeCompare(b))
     .map(name => [name, `Operations of the plugin ${name}.`] as const)
   return [...ours, ...others].map(([name, about]) => ({ name, description: about }))
@@ -73,11 +73,15 @@ export function openapi(
     exampleOf: createExamples(schemas.find),
     hasEvents: Object.keys(events).length > 0,
   }
+  const ids = new Set<string>()
   const paths: Record<string, Json> = {}
   const chapters = usedTags(operations)
   const chapterOf = (one: Described) => chapters.findIndex(({ name }) => name === tagOf(one))
   // By chapter, and within it as the contracts have them: in the order of a client's work.
   for (const each of [...operations].sort((a, b) => chapterOf(a) - chapterOf(b))) {
+    const id = idOf(each)
+    if (ids.has(id)) throw new Error(`Two operations have the id ${id} in the API document.`)
+    ids.add(id)
     const method = each.key.slice(0, each.key.indexOf(' ')).toLowerCase()
     paths[each.path] = { ...paths[each.path], [method]: operationOf(each, writing) }
   }

@@ -43,28 +43,33 @@ export function createExamples(find: (name: string) => Json | undefined) {
         ? anyTime
         : '…'
 
-  /** `field`: the name that it has in an object; ids are told apart by it. */
-  const exampleOf = (given: Schema, field = ''): unknown => {
+  /**
+   * `field`: the name that it has in an object; ids are told apart by it. `around`: the references
+   * that it stands in. A schema that holds itself has no end, so its example ends there with null.
+   */
+  const exampleOf = (given: Schema, field = '', around: readonly string[] = []): unknown => {
+    if (given.$ref !== undefined && around.includes(given.$ref)) return null
+    const within = given.$ref === undefined ? around : [...around, given.$ref]
     const schema = resolve(given)
     if (schema.examples) return schema.examples[0]
     if (schema.default !== undefined) return schema.default
     if (schema.enum) return schema.enum[0]
     const [choice] = schema.oneOf ?? schema.anyOf ?? []
-    if (choice) return exampleOf(choice, field)
+    if (choice) return exampleOf(choice, field, within)
     const type = [schema.type].flat()[0]
-    if (type === 'object' || schema.properties) return objectOf(schema)
-    if (type === 'array') return schema.items ? [exampleOf(schema.items, field)] : []
+    if (type === 'object' || schema.properties) return objectOf(schema, within)
+    if (type === 'array') return schema.items ? [exampleOf(schema.items, field, within)] : []
     if (type === 'integer' || type === 'number') return schema.minimum ?? 1
     if (type === 'boolean') return false
     return type === 'string' ? text(schema, field) : null
   }
   const isShown = (name: string, field: Schema, required: readonly string[]) =>
     required.includes(name) || resolve(field).examples !== undefined
-  const objectOf = ({ properties = {}, required = [] }: Schema): Json =>
+  const objectOf = ({ properties = {}, required = [] }: Schema, within: readonly string[]): Json =>
     Object.fromEntries(
       Object.entries(properties)
         .filter(([name, field]) => isShown(name, field, required))
-        .map(([name, field]) => [name, exampleOf(field, name)]),
+        .map(([name, field]) => [name, exampleOf(field, name, within)]),
     )
   return (schema: Json): unknown => exampleOf(schema as Schema)
 }

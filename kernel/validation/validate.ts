@@ -78,7 +78,7 @@ export function createValidator({ compile = 'now' }: { readonly compile?: Compil
         keyword: 'x-well-formed',
         type: 'string',
         schemaType: 'boolean',
-        validate: (_: boolean, text: string) => text.isWellFormed(),
+        validate: (asked: boolean, text: string) => !asked || text.isWellFormed(),
       })
       .addFormat('uuid', uuid)
       .addFormat('email', { validate: (text: string) => text.length <= 254 && email.test(text) })

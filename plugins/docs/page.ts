@@ -82,7 +82,7 @@ function operation(path: string, verb: string, op: Op, components: Components): 
   const [scheme] = op.security.flatMap(one => Object.keys(one))
   const access = scheme === undefined ? 'public' : `${scheme === 'user' ? 'access' : scheme} token`
   return [
-    `<section id="${op.operationId}"><h3>${html(op.summary)}</h3>`,
+    `<section id="${html(op.operationId)}"><h3>${html(op.summary)}</h3>`,
     `<div class="path"><span class="open">${html(access)}</span>`,
     `<span class="verb">${verb.toUpperCase()}</span>${html(path)}</div>`,
     op.description ? `<p>${prose(op.description)}</p>` : '',
@@ -138,7 +138,7 @@ export function pageOf(source: object): string {
     `<h2>${html(name)}</h2>`,
     ...items.map(
       ({ path, verb, op }) =>
-        `<a href="#${op.operationId}" title="${html(path)}">${verb.toUpperCase()} ` +
+        `<a href="#${html(op.operationId)}" title="${html(path)}">${verb.toUpperCase()} ` +
         `${html(path.replace('/api/v1', ''))}</a>`,
     ),
   ])

@@ -4,19 +4,47 @@ import { createHash } from 'node:crypto'
 import type { Bytes } from '#contracts/contract.ts'
 import { openapi } from '#contracts/openapi/document.ts'
 import { reply, type KernelInfo } from '#kernel'
+import type { Log } from '#ports/adapter.ts'
 import { pageOf } from './page.ts'
 
 type Page = { readonly bytes: Bytes; readonly headers: Readonly<Record<string, string>> }
 type Pages = { readonly key: string; readonly document: Page; readonly page: Page }
 
-const documentOf = (host: KernelInfo) =>
-  openapi(
-    host
-      .operations()
-      .map(({ key, path, plugin, operation }) => ({ key, path, group: plugin, operation })),
-    host.events(),
-    host.version,
-  )
+type Texts = { readonly document: string; readonly page: string }
+
+/**
+ * The texts of both pages. A plugin that does not fit beside those before it is left out, and the
+ * log says why. Otherwise nobody could read the description of the others.
+ */
+function textsOf(host: KernelInfo, log: Log): Texts {
+  const write = (names: ReadonlySet<string>): Texts => {
+    const chosen = host.plugins().filter(({ name }) => names.has(name))
+    const types = new Set(chosen.flatMap(({ emits }) => emits))
+    const document = openapi(
+      host
+        .operations()
+        .filter(({ plugin }) => names.has(plugin))
+        .map(({ key, path, plugin, operation }) => ({ key, path, group: plugin, operation })),
+      Object.fromEntries(Object.entries(host.events()).filter(([type]) => types.has(type))),
+      host.version,
+    )
+    return { document: JSON.stringify(document), page: pageOf(document) }
+  }
+  const all = host.plugins().map(({ name }) => name)
+  try {
+    return write(new Set(all))
+  } catch {
+    const fitting = new Set<string>()
+    for (const plugin of all)
+      try {
+        write(new Set([...fitting, plugin]))
+        fitting.add(plugin)
+      } catch (error) {
+        log('warn', 'left_out', { name: plugin, error })
+      }
+    return write(fitting)
+  }
+}
 
 /** Clients may cache it but must revalidate, because a reload changes it. */
 function pageFor(text: string, mime: string, headers: Readonly<Record<string, string>> = {}): Page {
@@ -38,7 +66,7 @@ const isKnown = (tags: string | undefined, etag: string) =>
   tags !== undefined &&
   tags.split(',').some(tag => tag.trim().replace(/^W\//, '') === etag || tag.trim() === '*')
 
-export function createPages({ host }: { host: KernelInfo }) {
+export function createPages({ host, log }: { host: KernelInfo; log: Log }) {
   let made: Pages | undefined
   const now = (): Pages => {
     const key = host
@@ -46,11 +74,11 @@ export function createPages({ host }: { host: KernelInfo }) {
       .map(({ name, generation }) => `${name} ${generation}`)
       .join()
     if (made?.key === key) return made
-    const document = documentOf(host)
+    const { document, page } = textsOf(host, log)
     return (made = {
       key,
-      document: pageFor(JSON.stringify(document), 'application/json; charset=utf-8'),
-      page: pageFor(pageOf(document), 'text/html; charset=utf-8', styleOnly),
+      document: pageFor(document, 'application/json; charset=utf-8'),
+      page: pageFor(page, 'text/html; charset=utf-8', styleOnly),
     })
   }
   const answer = ({ bytes, headers }: Page, tags: string | undefined) =>

@@ -60,8 +60,11 @@ export const defaultOf = ({ default: value }: Schema) =>
 /** One row for each field, with nested fields indented below. */
 export function rows(given: Schema | undefined, components: Components, depth = 0): string {
   if (!given || depth > 4) return ''
-  const schema = target(given, components)
-  if (schema.items) return rows(schema.items, components, depth)
+  let schema = target(given, components)
+  for (let lists = 0; schema.items; lists++) {
+    if (lists > 4) return ''
+    schema = target(schema.items, components)
+  }
   return Object.entries(schema.properties ?? {})
     .map(([name, written]) => {
       const field = target(written, components)

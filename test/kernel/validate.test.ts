@@ -91,4 +91,11 @@ test('ids are the same in capitals', () => {
     assert.throws(() => path({ id: wrong }), /id/)
 })
 
+test('a text is asked for well-formed Unicode only where its schema says true', () => {
+  const of = (asked: boolean) =>
+    createValidator().check('body', { type: 'string', 'x-well-formed': asked } as never)
+  assert.is(of(false)('\ud800'), '\ud800')
+  assert.throws(() => of(true)('\ud800'), /is not well-formed Unicode/)
+})
+
 test.run()
