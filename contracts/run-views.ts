@@ -80,7 +80,7 @@ export const runViews = tagged(
         'The conversation with the latest activity first, and within it the newest run. A page ' +
         'may be shorter than `limit`, even empty, while `next_cursor` says that there may be ' +
         'more. Copies in a fork are not listed; GET /sessions/{id} has them. Give a cursor ' +
-        'with the same filters.',
+        'with the same filters. A conversation that goes on while you page moves to the front.',
       query: RunList,
       reply: page(RunSummary),
     },
