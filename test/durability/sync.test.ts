@@ -8,12 +8,12 @@ import { test } from 'uvu'
 import * as assert from 'uvu/assert'
 import { signUp, startProcess } from '../support/process.ts'
 
-const delayMs = 250
+const delayMs = 400
 /**
- * A sync's beginning is written by another process's clock reading; so far may an arrival lie
- * inside one.
+ * What one sync let go may arrive this long after the next one began, on a busy machine. Whatever
+ * leaves too early comes at any moment of a sync, so the rest of it is enough to see.
  */
-const slackMs = 60
+const slackMs = 250
 const dataDir = mkdtempSync(join(tmpdir(), 'agent-platform-sync-'))
 const hasCompiler = process.platform === 'linux' && spawnSync('cc', ['--version']).status === 0
 const guarded = hasCompiler ? test : test.skip
@@ -33,7 +33,7 @@ guarded('nothing leaves while a sync is under way', async () => {
   writeFileSync(log, '')
   const env = {
     DATA_DIR: join(dataDir, 'data'),
-    MODELS_URL: 'scripted:?tokens=40&interval_ms=40',
+    MODELS_URL: 'scripted:?tokens=60&interval_ms=40',
     LD_PRELOAD: shim,
     SYNC_LOG: log,
     DELAY_MS: String(delayMs),
@@ -61,7 +61,7 @@ guarded('nothing leaves while a sync is under way', async () => {
       .trim()
       .split('\n')
       .map(line => line.split(' ').map(Number) as [number, number])
-    assert.ok(arrivals.length > 40, `events arrived (${arrivals.length})`)
+    assert.ok(arrivals.length > 60, `events arrived (${arrivals.length})`)
     assert.ok(
       syncs.some(([begin, end]) => begin >= askedAt && end <= answeredAt),
       'a whole sync lies between the request and its answer',
