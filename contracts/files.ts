@@ -87,17 +87,21 @@ const UploadStatus = named(
 )
 const SessionId = t.Union([t.String({ format: 'uuid' }), t.Null()])
 
+/** What is known of the content of a file that is kept. */
+const kept = {
+  filename: t.String({ example: 'notes.md' }),
+  mime: t.String({ example: 'text/markdown', description: 'Its media type.' }),
+  bytes: t.Integer({ minimum: 0, example: 7 }),
+  sha256: t.String({
+    description: 'Of the content, in hexadecimal.',
+    example: '360aa5ebfa18efd19f60eb2432c11d53e21586ff3a392ca246980970de15f0c4',
+  }),
+}
 export const Upload = named(
   'Upload',
   t.Object({
     id: t.String({ format: 'uuid' }),
-    filename: t.String({ example: 'notes.md' }),
-    mime: t.String({ example: 'text/markdown', description: 'Its media type.' }),
-    bytes: t.Integer({ minimum: 0, example: 7 }),
-    sha256: t.String({
-      description: 'Of the content, in hexadecimal.',
-      example: '360aa5ebfa18efd19f60eb2432c11d53e21586ff3a392ca246980970de15f0c4',
-    }),
+    ...kept,
 
     status: UploadStatus,
     detail: t.Union([t.String(), t.Null()], {
@@ -124,13 +128,7 @@ export const Artifact = named(
       format: 'uuid',
       description: 'For GET /artifacts/{id}; `artifact_id` of events.',
     }),
-    filename: t.String({ example: 'notes.md' }),
-    mime: t.String({ example: 'text/markdown', description: 'Its media type.' }),
-    bytes: t.Integer({ minimum: 0, example: 7 }),
-    sha256: t.String({
-      description: 'Of the content, in hexadecimal.',
-      example: '360aa5ebfa18efd19f60eb2432c11d53e21586ff3a392ca246980970de15f0c4',
-    }),
+    ...kept,
 
     session_id: SessionId,
     run_id: t.Union([t.String({ format: 'uuid' }), t.Null()], {
