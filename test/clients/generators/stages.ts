@@ -10,7 +10,7 @@ const steps = [
   'sign in',
   'models',
   'balance',
-  'run',
+  'begin',
   'events',
   'outcome',
   'runs since',

@@ -60,7 +60,7 @@ def balance() -> None:
     check(found.available == found.balance - found.held, "the balance adds up")
 
 
-def start_run() -> None:
+def begin() -> None:
     started = runs.start_run(RunStart(message="Hello"))
     check(started.status == "running" and not started.resumed, "the run is new and running")
     ids["run"] = expect(UUID, started.run_id)
@@ -143,19 +143,6 @@ def bad_request() -> None:
 
 
 play(
-    {
-        "sign in": sign_in,
-        "models": models,
-        "balance": balance,
-        "run": start_run,
-        "events": events,
-        "outcome": outcome,
-        "runs since": runs_since,
-        "messages": messages,
-        "sessions": sessions,
-        "pages": pages,
-        "upload": upload,
-        "not found": not_found,
-        "bad request": bad_request,
-    }
+    sign_in, models, balance, begin, events, outcome, runs_since, messages, sessions, pages,
+    upload, not_found, bad_request,
 )

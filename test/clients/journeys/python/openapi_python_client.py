@@ -149,19 +149,6 @@ def bad_request() -> None:
 
 
 play(
-    {
-        "sign in": sign_in,
-        "models": models,
-        "balance": balance,
-        "run": begin,
-        "events": events,
-        "outcome": outcome,
-        "runs since": runs_since,
-        "messages": messages,
-        "sessions": sessions,
-        "pages": pages,
-        "upload": upload,
-        "not found": not_found,
-        "bad request": bad_request,
-    }
+    sign_in, models, balance, begin, events, outcome, runs_since, messages, sessions, pages,
+    upload, not_found, bad_request,
 )

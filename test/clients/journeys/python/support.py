@@ -43,8 +43,8 @@ def frames_of(text: str) -> list[Frame]:
     return frames
 
 
-def play(steps: dict[str, Callable[[], None]]) -> None:
+def play(*steps: Callable[[], None]) -> None:
     """Plays the steps one after the other, and prints the name of each that held."""
-    for name, step in steps.items():
+    for step in steps:
         step()
-        print(name, flush=True)
+        print(step.__name__.replace("_", " "), flush=True)

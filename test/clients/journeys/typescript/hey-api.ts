@@ -134,18 +134,18 @@ async function badRequest(): Promise<void> {
   check(response?.status === 400 && known(code) === 'CURSOR_INVALID', 'the code is CURSOR_INVALID')
 }
 
-void play({
-  'sign in': signIn,
+void play(
+  signIn,
   models,
   balance,
-  run: begin,
+  begin,
   events,
   outcome,
-  'runs since': runsSince,
+  runsSince,
   messages,
   sessions,
   pages,
   upload,
-  'not found': notFound,
-  'bad request': badRequest,
-})
+  notFound,
+  badRequest,
+)

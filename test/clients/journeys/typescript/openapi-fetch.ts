@@ -43,7 +43,7 @@ async function balance(): Promise<void> {
   check(whole > 0 && available === whole - held, 'the balance adds up')
 }
 
-async function startRun(): Promise<void> {
+async function begin(): Promise<void> {
   const { data } = await client.POST('/api/v1/chat', { body: { message: 'Hello' } })
   const started = given(data, 'run')
   check(started.status === 'running' && !started.resumed, 'the run is new and running')
@@ -142,18 +142,18 @@ async function badRequest(): Promise<void> {
   check(response.status === 400 && known(code) === 'CURSOR_INVALID', 'the code is CURSOR_INVALID')
 }
 
-void play({
-  'sign in': signIn,
+void play(
+  signIn,
   models,
   balance,
-  run: startRun,
+  begin,
   events,
   outcome,
-  'runs since': runsSince,
+  runsSince,
   messages,
   sessions,
   pages,
   upload,
-  'not found': notFound,
-  'bad request': badRequest,
-})
+  notFound,
+  badRequest,
+)

@@ -55,7 +55,7 @@ async function balance(): Promise<void> {
   check(whole > 0 && available === whole - held, 'the balance adds up')
 }
 
-async function startRun(): Promise<void> {
+async function begin(): Promise<void> {
   const started = await runs.startRun({ runStart: { message: 'Hello' } })
   check(started.status === 'running' && !started.resumed, 'the run is new and running')
   ids.run = known<string>(started.runId)
@@ -147,18 +147,18 @@ async function badRequest(): Promise<void> {
   check(status === 400 && known(body.code) === 'CURSOR_INVALID', 'the code is CURSOR_INVALID')
 }
 
-void play({
-  'sign in': signIn,
+void play(
+  signIn,
   models,
   balance,
-  run: startRun,
+  begin,
   events,
   outcome,
-  'runs since': runsSince,
+  runsSince,
   messages,
   sessions,
   pages,
   upload,
-  'not found': notFound,
-  'bad request': badRequest,
-})
+  notFound,
+  badRequest,
+)

@@ -37,8 +37,9 @@ export const framesOf = (text: string): { seq: number; type: string; data: unkno
 export const pause = () => new Promise(resolve => setTimeout(resolve, 50))
 
 /** Plays the steps one after the other, and prints the name of each that held. */
-export async function play(steps: Readonly<Record<string, () => Promise<void>>>): Promise<void> {
-  for (const [name, step] of Object.entries(steps)) {
+export async function play(...steps: readonly (() => Promise<void>)[]): Promise<void> {
+  for (const step of steps) {
+    const name = step.name.replace(/[A-Z]/g, letter => ` ${letter.toLowerCase()}`)
     try {
       await step()
     } catch (error) {
