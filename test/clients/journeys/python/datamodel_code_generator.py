@@ -29,7 +29,7 @@ from models import (
 )
 from pydantic import BaseModel
 
-from support import api_key, base_url, check, expect, file_text, frames_of, nowhere, play
+from support import api_key, base_url, check, expect, file_text, frames_of, nowhere, play, step
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -53,24 +53,28 @@ def post(model: type[Answer], path: str, body: BaseModel) -> Answer:
     return model.model_validate_json(answer.content)
 
 
+@step
 def sign_in() -> None:
     token = post(AccessToken, "/auth/token", ExchangeApiKeyRequest(api_key=api_key))
     check(token.token_type == "Bearer" and token.expires_in > 0, "the token is a bearer token")
     http.headers["authorization"] = f"Bearer {token.access_token}"
 
 
+@step
 def models() -> None:
     defaults = [model for model in get(PageModel, "/models").items if model.is_default]
     check(len(defaults) == 1, "there is one default model")
     check(defaults[0].price.input_per_1k >= 0, "it has a price")
 
 
+@step
 def balance() -> None:
     found = get(GetBalanceResponse, "/balance")
     check(found.balance > 0, "there are credits")
     check(found.available == found.balance - found.held, "the balance adds up")
 
 
+@step
 def begin() -> None:
     started = post(RunStarted, "/chat", RunStart(message="Hello"))
     check(
@@ -80,6 +84,7 @@ def begin() -> None:
     ids["session"] = expect(UUID, started.session_id)
 
 
+@step
 def events() -> None:
     frames = frames_of(http.get(f"/runs/{ids['run']}/events").text)
     found = [RunEvent.model_validate(frame).root for frame in frames]
@@ -91,6 +96,7 @@ def events() -> None:
     check(last.data.session_id == ids["session"], "the last event names the session")
 
 
+@step
 def outcome() -> None:
     run = get(Run, f"/runs/{ids['run']}")
     check(run.status == RunStatus.done and run.answer == answers[0], "the run has that answer")
@@ -98,23 +104,27 @@ def outcome() -> None:
     times.append(expect(datetime, run.created_at))
 
 
+@step
 def runs_since() -> None:
     query = httpx.QueryParams({"status": "done", "from": times[0].isoformat()})
     found = [run.run_id for run in get(PageRunSummary, f"/runs?{query}").items]
     check(found == [ids["run"]], "the run is found by its time")
 
 
+@step
 def messages() -> None:
     found = get(PageMessage, f"/sessions/{ids['session']}/messages")
     roles = [message.role for message in found.items]
     check(roles == ["user", "assistant"], "there is a question and an answer")
 
 
+@step
 def sessions() -> None:
     session = get(PageSession, "/sessions").items[0]
     check(session.id == ids["session"] and session.active_run_id is None, "the session is idle")
 
 
+@step
 def pages() -> None:
     post(RunStarted, "/chat", RunStart(message="Another one"))
     first = get(PageSession, "/sessions?limit=1")
@@ -124,6 +134,7 @@ def pages() -> None:
     check(rest.next_cursor is None, "the last page has no cursor")
 
 
+@step
 def upload() -> None:
     content = base64.b64encode(file_text.encode()).decode()
     new = NewUpload(filename="notes.md", mime="text/markdown", content_base64=content)
@@ -137,18 +148,17 @@ def upload() -> None:
     check(raw.content == file_text.encode(), "the file is as it was")
 
 
+@step
 def not_found() -> None:
     error = get(ApiError, f"/sessions/{nowhere}", status=404)
     check(error.code == ErrorCode.NOT_FOUND, "the code is NOT_FOUND")
     check(error.request_id != "", "the error names its request")
 
 
+@step
 def bad_request() -> None:
     error = get(ApiError, "/sessions?cursor=nonsense", status=400)
     check(error.code == ErrorCode.CURSOR_INVALID, "the code is CURSOR_INVALID")
 
 
-play(
-    sign_in, models, balance, begin, events, outcome, runs_since, messages, sessions, pages,
-    upload, not_found, bad_request,
-)
+play()

@@ -33,7 +33,7 @@ from agent_platform_client.models import (
 )
 from agent_platform_client.types import File
 
-from support import api_key, base_url, check, expect, file_text, frames_of, nowhere, play
+from support import api_key, base_url, check, expect, file_text, frames_of, nowhere, play, step
 
 client = AuthenticatedClient(base_url=base_url, token="")
 ids: dict[str, UUID] = {}
@@ -41,6 +41,7 @@ answers: list[str] = []
 times: list[datetime] = []
 
 
+@step
 def sign_in() -> None:
     global client
     answer = exchange_api_key.sync(
@@ -51,6 +52,7 @@ def sign_in() -> None:
     client = AuthenticatedClient(base_url=base_url, token=token.access_token)
 
 
+@step
 def models() -> None:
     found = expect(PageModel, list_models.sync(client=client))
     defaults = [model for model in found.items if model.is_default]
@@ -58,12 +60,14 @@ def models() -> None:
     check(defaults[0].price.input_per_1k >= 0, "it has a price")
 
 
+@step
 def balance() -> None:
     found = expect(GetBalanceResponse, get_balance.sync(client=client))
     check(found.balance > 0, "there are credits")
     check(found.available == found.balance - found.held, "the balance adds up")
 
 
+@step
 def begin() -> None:
     started = expect(RunStarted, start_run.sync(client=client, body=RunStart(message="Hello")))
     check(
@@ -73,6 +77,7 @@ def begin() -> None:
     ids["session"] = expect(UUID, started.session_id)
 
 
+@step
 def events() -> None:
     frames = frames_of(expect(str, follow_run.sync(ids["run"], client=client)))
     tokens = [TokenEvent.from_dict(frame) for frame in frames if frame["type"] == "token"]
@@ -84,6 +89,7 @@ def events() -> None:
     check(last.data.session_id == ids["session"], "the last event names the session")
 
 
+@step
 def outcome() -> None:
     run = expect(Run, get_run.sync(ids["run"], client=client))
     check(run.status == RunStatus.DONE and run.answer == answers[0], "the run has that answer")
@@ -91,6 +97,7 @@ def outcome() -> None:
     times.append(expect(datetime, run.created_at))
 
 
+@step
 def runs_since() -> None:
     answer = list_runs.sync(
         client=client, status=RunStatus.DONE, session_id=ids["session"], from_=times[0]
@@ -99,17 +106,20 @@ def runs_since() -> None:
     check(found == [ids["run"]], "the run is found by its time")
 
 
+@step
 def messages() -> None:
     found = expect(PageMessage, list_messages.sync(ids["session"], client=client))
     roles = [message.role for message in found.items]
     check(roles == ["user", "assistant"], "there is a question and an answer")
 
 
+@step
 def sessions() -> None:
     session = expect(PageSession, list_sessions.sync(client=client)).items[0]
     check(session.id == ids["session"] and session.active_run_id is None, "the session is idle")
 
 
+@step
 def pages() -> None:
     start_run.sync(client=client, body=RunStart(message="Another one"))
     first = expect(PageSession, list_sessions.sync(client=client, limit=1))
@@ -120,6 +130,7 @@ def pages() -> None:
     check(not rest.next_cursor, "the last page has no cursor")
 
 
+@step
 def upload() -> None:
     content = base64.b64encode(file_text.encode()).decode()
     new = NewUpload(filename="notes.md", mime="text/markdown", content_base64=content)
@@ -133,6 +144,7 @@ def upload() -> None:
     check(raw.payload.read() == file_text.encode(), "the file is as it was")
 
 
+@step
 def not_found() -> None:
     answer = get_session.sync_detailed(UUID(nowhere), client=client)
     error = expect(ApiError, answer.parsed)
@@ -141,6 +153,7 @@ def not_found() -> None:
     check(error.request_id != "", "the error names its request")
 
 
+@step
 def bad_request() -> None:
     answer = list_sessions.sync_detailed(client=client, cursor="nonsense")
     error = expect(ApiError, answer.parsed)
@@ -148,7 +161,4 @@ def bad_request() -> None:
     check(error.code == ErrorCode.CURSOR_INVALID, "the code is CURSOR_INVALID")
 
 
-play(
-    sign_in, models, balance, begin, events, outcome, runs_since, messages, sessions, pages,
-    upload, not_found, bad_request,
-)
+play()

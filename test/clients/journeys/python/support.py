@@ -43,8 +43,17 @@ def frames_of(text: str) -> list[Frame]:
     return frames
 
 
-def play(*steps: Callable[[], None]) -> None:
+steps: list[Callable[[], None]] = []
+
+
+def step(run: Callable[[], None]) -> Callable[[], None]:
+    """Adds a step to the journey. Its name is the function's."""
+    steps.append(run)
+    return run
+
+
+def play() -> None:
     """Plays the steps one after the other, and prints the name of each that held."""
-    for step in steps:
-        step()
-        print(step.__name__.replace("_", " "), flush=True)
+    for run in steps:
+        run()
+        print(run.__name__.replace("_", " "), flush=True)

@@ -15,40 +15,51 @@ import {
   startRun,
   type RunEvent,
 } from './generated'
-import { apiKey, baseUrl, check, fileText, given, known, nowhere, pause, play } from './support'
+import {
+  apiKey,
+  baseUrl,
+  check,
+  fileText,
+  given,
+  known,
+  nowhere,
+  pause,
+  play,
+  step,
+} from './support'
 
 client.setConfig({ baseUrl })
 const ids = { run: '', session: '' }
 const seen = { answer: '', since: '' }
 
-async function signIn(): Promise<void> {
+step('sign in', async () => {
   const { data } = await exchangeApiKey({ body: { api_key: apiKey } })
   const token = given(data, 'token')
   check(token.token_type === 'Bearer' && token.expires_in > 0, 'the token is a bearer token')
   client.setConfig({ auth: () => token.access_token })
-}
+})
 
-async function models(): Promise<void> {
+step('models', async () => {
   const { data } = await listModels()
   const defaults = given(data, 'models').items.filter(model => model.is_default)
   check(defaults.length === 1, 'there is one default model')
   check(known<number>(defaults[0]!.price.input_per_1k) >= 0, 'it has a price')
-}
+})
 
-async function balance(): Promise<void> {
+step('balance', async () => {
   const { balance: whole, held, available } = given((await getBalance()).data, 'balance')
   check(whole > 0 && available === whole - held, 'the balance adds up')
-}
+})
 
-async function begin(): Promise<void> {
+step('begin', async () => {
   const started = given((await startRun({ body: { message: 'Hello' } })).data, 'run')
   check(started.status === 'running' && !started.resumed, 'the run is new and running')
   ids.run = started.run_id
   ids.session = started.session_id
-}
+})
 
 /** The client reads the stream itself; it hands over type and data, and ends with the stream. */
-async function events(): Promise<void> {
+step('events', async () => {
   const found: RunEvent[] = []
   const { stream } = await followRun({
     path: { run_id: ids.run },
@@ -67,35 +78,35 @@ async function events(): Promise<void> {
   seen.answer = text
   check(last?.type === 'done' && last.data.status === 'done', 'the run is done')
   check(last.data.session_id === ids.session, 'the last event names the session')
-}
+})
 
-async function outcome(): Promise<void> {
+step('outcome', async () => {
   const run = given((await getRun({ path: { run_id: ids.run } })).data, 'run')
   check(run.status === 'done' && run.answer === seen.answer, 'the run has that answer')
   check(known<number>(given(run.usage, 'usage').total_tokens) > 0, 'it used tokens')
   seen.since = run.created_at
-}
+})
 
-async function runsSince(): Promise<void> {
+step('runs since', async () => {
   const { data } = await listRuns({
     query: { status: 'done', session_id: ids.session, from: seen.since },
   })
   const found = given(data, 'runs').items.map(run => run.run_id)
   check(found.join() === ids.run, 'the run is found by its time')
-}
+})
 
-async function messages(): Promise<void> {
+step('messages', async () => {
   const { data } = await listMessages({ path: { id: ids.session } })
   const roles = given(data, 'messages').items.map(message => message.role)
   check(roles.join() === 'user,assistant', 'there is a question and an answer')
-}
+})
 
-async function sessions(): Promise<void> {
+step('sessions', async () => {
   const [session] = given((await listSessions()).data, 'sessions').items
   check(session?.id === ids.session && session.active_run_id === null, 'the session is idle')
-}
+})
 
-async function pages(): Promise<void> {
+step('pages', async () => {
   await startRun({ body: { message: 'Another one' } })
   const first = await listSessions({ query: { limit: 1 } })
   const { items, next_cursor: cursor } = given(first.data, 'first page')
@@ -103,9 +114,9 @@ async function pages(): Promise<void> {
   const rest = given(second.data, 'second page')
   check(items.length === 1 && rest.items[0]?.id === ids.session, 'the pages follow each other')
   check(rest.next_cursor === undefined, 'the last page has no cursor')
-}
+})
 
-async function upload(): Promise<void> {
+step('upload', async () => {
   const body = { filename: 'notes.md', mime: 'text/markdown', content_base64: btoa(fileText) }
   const path = { id: given((await createUpload({ body })).data, 'upload').upload_id }
   const read = async () => given((await getUpload({ path })).data, 'upload')
@@ -119,33 +130,19 @@ async function upload(): Promise<void> {
     given((await downloadUpload({ path, parseAs: 'blob' })).data, 'file'),
   )
   check((await raw.text()) === fileText, 'the file is as it was')
-}
+})
 
-async function notFound(): Promise<void> {
+step('not found', async () => {
   const { error, response } = await getSession({ path: { id: nowhere } })
   const { code, request_id } = given(error, 'error')
   check(response?.status === 404 && known(code) === 'NOT_FOUND', 'the code is NOT_FOUND')
   check(request_id.length > 0, 'the error names its request')
-}
+})
 
-async function badRequest(): Promise<void> {
+step('bad request', async () => {
   const { error, response } = await listSessions({ query: { cursor: 'nonsense' } })
   const { code } = given(error, 'error')
   check(response?.status === 400 && known(code) === 'CURSOR_INVALID', 'the code is CURSOR_INVALID')
-}
+})
 
-void play(
-  signIn,
-  models,
-  balance,
-  begin,
-  events,
-  outcome,
-  runsSince,
-  messages,
-  sessions,
-  pages,
-  upload,
-  notFound,
-  badRequest,
-)
+void play()

@@ -11,6 +11,7 @@ import {
   nowhere,
   pause,
   play,
+  step,
 } from './support'
 
 type RunEvent = components['schemas']['RunEvent']
@@ -19,7 +20,7 @@ const client = createClient<paths>({ baseUrl })
 const ids = { run: '', session: '' }
 const seen = { answer: '', since: '' }
 
-async function signIn(): Promise<void> {
+step('sign in', async () => {
   const { data } = await client.POST('/api/v1/auth/token', { body: { api_key: apiKey } })
   const token = given(data, 'token')
   check(token.token_type === 'Bearer' && token.expires_in > 0, 'the token is a bearer token')
@@ -28,30 +29,30 @@ async function signIn(): Promise<void> {
       request.headers.set('authorization', `Bearer ${token.access_token}`)
     },
   })
-}
+})
 
-async function models(): Promise<void> {
+step('models', async () => {
   const { data } = await client.GET('/api/v1/models')
   const defaults = given(data, 'models').items.filter(model => model.is_default)
   check(defaults.length === 1, 'there is one default model')
   check(known<number>(defaults[0]!.price.input_per_1k) >= 0, 'it has a price')
-}
+})
 
-async function balance(): Promise<void> {
+step('balance', async () => {
   const { data } = await client.GET('/api/v1/balance')
   const { balance: whole, held, available } = given(data, 'balance')
   check(whole > 0 && available === whole - held, 'the balance adds up')
-}
+})
 
-async function begin(): Promise<void> {
+step('begin', async () => {
   const { data } = await client.POST('/api/v1/chat', { body: { message: 'Hello' } })
   const started = given(data, 'run')
   check(started.status === 'running' && !started.resumed, 'the run is new and running')
   ids.run = started.run_id
   ids.session = started.session_id
-}
+})
 
-async function events(): Promise<void> {
+step('events', async () => {
   const { data } = await client.GET('/api/v1/runs/{run_id}/events', {
     params: { path: { run_id: ids.run } },
     parseAs: 'text',
@@ -63,9 +64,9 @@ async function events(): Promise<void> {
   seen.answer = text
   check(last?.type === 'done' && last.data.status === 'done', 'the run is done')
   check(last.data.session_id === ids.session, 'the last event names the session')
-}
+})
 
-async function outcome(): Promise<void> {
+step('outcome', async () => {
   const { data } = await client.GET('/api/v1/runs/{run_id}', {
     params: { path: { run_id: ids.run } },
   })
@@ -73,31 +74,31 @@ async function outcome(): Promise<void> {
   check(run.status === 'done' && run.answer === seen.answer, 'the run has that answer')
   check(known<number>(given(run.usage, 'usage').total_tokens) > 0, 'it used tokens')
   seen.since = run.created_at
-}
+})
 
-async function runsSince(): Promise<void> {
+step('runs since', async () => {
   const { data } = await client.GET('/api/v1/runs', {
     params: { query: { status: 'done', session_id: ids.session, from: seen.since } },
   })
   const found = given(data, 'runs').items.map(run => run.run_id)
   check(found.join() === ids.run, 'the run is found by its time')
-}
+})
 
-async function messages(): Promise<void> {
+step('messages', async () => {
   const { data } = await client.GET('/api/v1/sessions/{id}/messages', {
     params: { path: { id: ids.session } },
   })
   const roles = given(data, 'messages').items.map(message => message.role)
   check(roles.join() === 'user,assistant', 'there is a question and an answer')
-}
+})
 
-async function sessions(): Promise<void> {
+step('sessions', async () => {
   const { data } = await client.GET('/api/v1/sessions')
   const [session] = given(data, 'sessions').items
   check(session?.id === ids.session && session.active_run_id === null, 'the session is idle')
-}
+})
 
-async function pages(): Promise<void> {
+step('pages', async () => {
   await client.POST('/api/v1/chat', { body: { message: 'Another one' } })
   const first = await client.GET('/api/v1/sessions', { params: { query: { limit: 1 } } })
   const { items, next_cursor: cursor } = given(first.data, 'first page')
@@ -107,9 +108,9 @@ async function pages(): Promise<void> {
   const rest = given(second.data, 'second page')
   check(items.length === 1 && rest.items[0]?.id === ids.session, 'the pages follow each other')
   check(rest.next_cursor === undefined, 'the last page has no cursor')
-}
+})
 
-async function upload(): Promise<void> {
+step('upload', async () => {
   const body = { filename: 'notes.md', mime: 'text/markdown', content_base64: btoa(fileText) }
   const { data } = await client.POST('/api/v1/uploads', { body })
   const path = { id: given(data, 'upload').upload_id }
@@ -123,37 +124,23 @@ async function upload(): Promise<void> {
   check(state.text?.trim() === fileText.trim(), 'the text of the file is there')
   const raw = await client.GET('/api/v1/uploads/{id}/raw', { params: { path }, parseAs: 'text' })
   check(known<string>(given(raw.data, 'file')) === fileText, 'the file is as it was')
-}
+})
 
-async function notFound(): Promise<void> {
+step('not found', async () => {
   const { error, response } = await client.GET('/api/v1/sessions/{id}', {
     params: { path: { id: nowhere } },
   })
   const { code, request_id } = given(error, 'error')
   check(response.status === 404 && known(code) === 'NOT_FOUND', 'the code is NOT_FOUND')
   check(request_id.length > 0, 'the error names its request')
-}
+})
 
-async function badRequest(): Promise<void> {
+step('bad request', async () => {
   const { error, response } = await client.GET('/api/v1/sessions', {
     params: { query: { cursor: 'nonsense' } },
   })
   const { code } = given(error, 'error')
   check(response.status === 400 && known(code) === 'CURSOR_INVALID', 'the code is CURSOR_INVALID')
-}
+})
 
-void play(
-  signIn,
-  models,
-  balance,
-  begin,
-  events,
-  outcome,
-  runsSince,
-  messages,
-  sessions,
-  pages,
-  upload,
-  notFound,
-  badRequest,
-)
+void play()

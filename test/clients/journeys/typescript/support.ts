@@ -36,12 +36,16 @@ export const framesOf = (text: string): { seq: number; type: string; data: unkno
 
 export const pause = () => new Promise(resolve => setTimeout(resolve, 50))
 
+const steps: { readonly name: string; readonly run: () => Promise<void> }[] = []
+/** Adds a step to the journey. */
+export const step = (name: string, run: () => Promise<void>): void => {
+  steps.push({ name, run })
+}
 /** Plays the steps one after the other, and prints the name of each that held. */
-export async function play(...steps: readonly (() => Promise<void>)[]): Promise<void> {
-  for (const step of steps) {
-    const name = step.name.replace(/[A-Z]/g, letter => ` ${letter.toLowerCase()}`)
+export async function play(): Promise<void> {
+  for (const { name, run } of steps) {
     try {
-      await step()
+      await run()
     } catch (error) {
       console.error(`${name}:`, error)
       process.exitCode = 1
