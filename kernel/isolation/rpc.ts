@@ -8,7 +8,7 @@ import { fault, isFault, type FaultCode } from '#contracts/faults.ts'
  * memory.
  */
 const pendingMax = 10_000
-/** The property that marks a placeholder of a value that was not cloned. */
+/** The property that marks what stands for a value that was not cloned. */
 const mark = '\u0000'
 
 type SerializedError = {

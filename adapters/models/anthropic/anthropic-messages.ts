@@ -201,7 +201,7 @@ function reader(answer: Answer, seam: (text: string) => string): (event: Event) 
     })
   return ({ type, index = 0, message, content_block: block, delta, usage }) => {
     switch (type) {
-      // The output count of this event is only a placeholder.
+      // The output count of this event is provisional; `message_delta` brings the final one.
       case 'message_start':
         return count({ ...message?.usage, output_tokens: null })
       case 'content_block_start':
